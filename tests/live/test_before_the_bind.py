@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.api.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
+from pumice.api.kinds import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
 from pumice.client.failures import ApiError
 from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config import config_text, read_configurations
+from pumice.scheduler.framework.features import DEFAULT, Release, release
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE
 from tests.live.stories import running, scheduling, server, until
@@ -196,9 +197,9 @@ def test_devices_of_a_pod_that_is_not_bound_are_given_back() -> None:
 SERVED = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "example.com/gpu": "1"}}}]}
 
 
-def plain(api: MemoryServer) -> AbstractAsyncContextManager[Scheduler]:
+def plain(api: MemoryServer, rules: Release = DEFAULT) -> AbstractAsyncContextManager[Scheduler]:
     """A scheduler of plain pods, at work."""
-    policy, _ = read_configurations([config_text(KUBE, "story")], plugins(None))
+    policy, _ = read_configurations([config_text(KUBE, "story")], plugins(None), release=rules)
     return running(Scheduler(api, policy, Options(schedulers=("default-scheduler",)), VirtualClock()))
 
 
@@ -299,6 +300,22 @@ def test_a_share_of_a_device_is_told_with_what_it_takes() -> None:
             await until(lambda: list(api.placed()) == ["train-0"])
         (result,) = api.found(RESOURCE_CLAIMS, "gpus")["status"]["allocation"]["devices"]["results"]
         assert result["consumedCapacity"] == {"memory": "2Gi"} and len(result["shareID"]) == 36
+
+    run(story())
+
+
+def test_the_claim_says_what_kubelets_leave_out_for_its_device() -> None:
+    async def story() -> None:
+        api = server("a")
+        api.put(NODES, "a", status=api.found(NODES, "a")["status"] | {"declaredFeatures": ["DRAOptionalNodeOperations"]})
+        devices(api, "gpu-0")
+        slice_ = api.found(RESOURCE_SLICES, "slice")
+        api.put(RESOURCE_SLICES, "slice", spec=slice_["spec"] | {"skipNodeOperations": ["*"]})
+        api.pod("train-0", scheduler="default-scheduler", **USING)
+        async with plain(api, release(37, {"DRAOptionalNodeOperations": True})):
+            await until(lambda: list(api.placed()) == ["train-0"])
+        (result,) = api.found(RESOURCE_CLAIMS, "gpus")["status"]["allocation"]["devices"]["results"]
+        assert result["skipNodeOperations"] == ["*"]
 
     run(story())
 

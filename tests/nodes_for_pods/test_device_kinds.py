@@ -497,3 +497,128 @@ def test_selectors_read_lists_with_the_gate_alone() -> None:
     assert where_with(LISTS, parts, claim("c", wanted), using("p", "c")) == "a"
     made = cluster(*NODES, device_class(), parts, claim("c", wanted), using("p", "c"))
     assert "attribute link: unsupported attribute value" in refusals(made, "default/p", *dynamic_resources(made))["a"]
+
+
+# -- optional node operations
+
+SKIPS = "DRAOptionalNodeOperations"
+SPARING = {"skipNodeOperations": ["NodeUnprepareResources"]}
+DECLARING = [node(name).having("status", "declaredFeatures", value=[SKIPS] if name == "b" else None) for name in "ab"]
+LACKS = f"resource claim default/c allocation requires {SKIPS} feature on the node!"
+
+
+def sparing(on: str = "", *devices: str) -> ObjectBuilder:
+    """Devices for which kubelets leave something out: of one node, or of all."""
+    spec = {"nodeName": on} if on else {"allNodes": True}
+    return pool(on or "net", *devices, **spec, **SPARING)
+
+
+def test_devices_that_spare_kubelets_work_are_for_kubelets_that_can_leave_it_out() -> None:
+    parts = (sparing("a", "a0"), sparing("b", "b0"), claim("c"), using("p", "c"))
+
+    def found(*gates: str) -> str:
+        made = cluster(*DECLARING, device_class(), *parts)
+        made.device_gates = frozenset(gates)
+        return admitted(made, "default/p", *dynamic_resources(made))
+
+    assert found(SKIPS) == "b"
+    assert found(LISTS) == ""  # the newest allocator leaves them alone without the gate, those before it do not know of them
+    assert found() == "a b"
+    made = cluster(*DECLARING, device_class(), sparing("a", "a0"), claim("c", asks(allocationMode="All")), using("p", "c"))
+    made.device_gates = frozenset([SKIPS])
+    assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("ab", FULL + "!")
+
+
+def test_an_allocated_device_that_spares_kubelets_work_is_out_of_reach_of_others() -> None:
+    told = held("a0")
+    told["status"]["allocation"]["devices"]["results"][0] |= SPARING
+    made = cluster(*DECLARING, device_class(), claim("c", **told), using("p", "c"))
+    assert refusals(made, "default/p", *dynamic_resources(made)) == {"a": "resourceclaim not available on the node!"}
+
+
+def test_who_shares_such_a_device_before_it_is_written_is_told_what_the_node_lacks() -> None:
+    made = cluster(*DECLARING, device_class(), sparing("", "n0"), claim("c"), using("p", "c"), using("q", "c"))
+    made.device_gates = frozenset([SKIPS])
+    assert place(made, "q", 1) == ["r:n0"]
+    assert refusals(made, "default/p", *dynamic_resources(made)) == {"a": LACKS}
+
+
+# -- derived attributes
+
+DERIVES = "DRADerivedAttributes"
+
+
+def deriving(expression: str, count: int = 2, **more: Any) -> Thing:
+    return asks(count, derivedAttributes=[{"name": "mine/family", "expression": expression}], **more)
+
+
+def derived(expression: str, *devices: Thing, constraint: str = "matchAttribute", gates: tuple[str, ...] = (DERIVES,)) -> str:
+    """The refusal of a node for two of its devices; empty if it has two that a derived attribute does not part."""
+    wanted = claim("c", deriving(expression), constraints=[{constraint: "mine/family"}])
+    made = cluster(node("a"), device_class(), pool("a", *devices), wanted, using("p", "c"))
+    made.device_gates = frozenset(gates)
+    return refusals(made, "default/p", *dynamic_resources(made)).get("a", "")
+
+
+X1, X2, Y1 = device("a0", model="x-1", lanes=1), device("a1", model="x-2", lanes=1), device("a2", model="y-1", lanes=2)
+MODEL = 'device.attributes["drv"].model'
+
+
+@pytest.mark.parametrize(
+    ("expression", "devices", "alike"),
+    [
+        (f'{MODEL}.split("-")[0]', (X1, X2), True),
+        (f'{MODEL}.split("-")[0]', (X1, Y1), False),
+        ('device.attributes["drv"].lanes', (X1, X2), True),
+        (f'{MODEL}.startsWith("x")', (X1, Y1), False),
+        (f'semver({MODEL}.split("-")[1] + ".0.0")', (X1, Y1), True),
+    ],
+)
+def test_constraints_may_name_what_a_request_derives_from_devices(expression: str, devices: tuple[Thing, ...], alike: bool) -> None:
+    assert derived(expression, *devices) == ("" if alike else FULL + "!")
+    assert derived(expression, *devices, constraint="distinctAttribute") == (FULL + "!" if alike else "")
+
+
+def test_a_derived_attribute_hides_one_of_the_device_for_its_own_request_alone() -> None:
+    request = asks(2, derivedAttributes=[{"name": "drv/model", "expression": '"same"'}])
+    alike = [{"matchAttribute": "drv/model"}]
+    parts = (pool("a", X1, Y1), using("p", "c"))
+    assert where_with(DERIVES, *parts, claim("c", request, constraints=alike)) == "a"
+    assert where_with(DERIVES, *parts, claim("c", asks(2), constraints=alike)) == ""
+    either = {"name": "r", "firstAvailable": [request["exactly"] | {"name": "one"}]}
+    assert where_with(DERIVES, *parts, claim("c", either, constraints=alike)) == "a"
+
+
+@pytest.mark.parametrize(("constraint", "fits"), [("matchAttribute", ""), ("distinctAttribute", FULL + "!")])
+def test_derived_lists_are_compared_with_the_gate_of_lists_alone(constraint: str, fits: str) -> None:
+    letters = f'{MODEL}.split("-")'
+    assert derived(letters, X1, Y1, constraint=constraint, gates=(DERIVES, LISTS)) == fits
+    assert derived(letters, X1, Y1, constraint=constraint) == FULL + "!"
+    assert derived("[]", X1, Y1, constraint=constraint, gates=(DERIVES, LISTS)) == FULL + "!"
+
+
+BEGINS = "evaluate derived attribute mine/family on device drv/a/a0 failed: "
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ('device.attributes["drv"].none', BEGINS + "no such key: none"),
+        ('[dyn(1), dyn("x")]', BEGINS + "unsupported CEL return type: list"),
+        ("dyn(1.5)", BEGINS + "unsupported CEL return type: double"),
+        ("1.5", "compile derived attribute mine/family failed: must evaluate to a primitive scalar (string, integer, boolean, semver) or "),
+        ("nobody", "compile derived attribute mine/family failed: undeclared reference to 'nobody'"),
+    ],
+)
+def test_a_derived_attribute_without_a_value_ends_the_attempt(expression: str, told: str) -> None:
+    assert derived(expression, X1, X2).startswith(told)
+
+
+def test_a_device_that_cannot_be_read_derives_nothing() -> None:
+    bad = {"name": "a0", "attributes": {"v": {"version": "no version"}}}
+    assert derived("1", bad, X2).startswith(BEGINS + "attribute v: parse semantic version: ")
+
+
+def test_without_the_gate_a_request_that_derives_attributes_is_refused() -> None:
+    told = "claim default/c, request r: cannot handle request with derived attributes, the feature is disabled!"
+    assert derived("1", X1, X2, gates=(LISTS,)) == told

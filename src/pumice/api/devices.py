@@ -121,6 +121,7 @@ class ResourceSliceSpec(Wire, frozen=True):
     per_device_node_selection: bool | None = None  #: each device states which nodes can reach it
     devices: list[Device] | None = None
     shared_counters: list[CounterSet] | None = None
+    skip_node_operations: list[str] | None = None  #: what kubelets leave out for its devices
 
 
 class ResourceSlice(Wire, frozen=True):
@@ -150,6 +151,13 @@ class CapacityRequests(Wire, frozen=True):
     requests: ResourceList | None = None
 
 
+class DerivedAttribute(Wire, frozen=True):
+    """An attribute that constraints may name, computed from each device by a CEL expression."""
+
+    name: str
+    expression: str
+
+
 class ExactRequest(Wire, frozen=True):
     device_class_name: str
     allocation_mode: str | None = None
@@ -158,6 +166,7 @@ class ExactRequest(Wire, frozen=True):
     admin_access: bool | None = None
     tolerations: list[DeviceToleration] | None = None
     capacity: CapacityRequests | None = None
+    derived_attributes: list[DerivedAttribute] | None = None
 
 
 class SubRequest(Wire, frozen=True):
@@ -170,6 +179,7 @@ class SubRequest(Wire, frozen=True):
     selectors: list[DeviceSelector] | None = None
     tolerations: list[DeviceToleration] | None = None
     capacity: CapacityRequests | None = None
+    derived_attributes: list[DerivedAttribute] | None = None
 
 
 class DeviceRequest(Wire, frozen=True):
@@ -210,6 +220,7 @@ class AllocatedDevice(Wire, frozen=True):
     admin_access: bool | None = None
     share_id: str | None = field(name="shareID", default=None)  #: the id of one share, of a device that several claims share
     consumed_capacity: ResourceList | None = None
+    skip_node_operations: list[str] | None = None
 
 
 class AllocatedDevices(Wire, frozen=True):

@@ -9,6 +9,7 @@ from pumice.client.events import EventRecord
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube.devices.allocation import Pick
 from pumice.scheduler.plugins.kube.devices.claims import Mapped, group_claims, named_claims, reach, special_key
+from pumice.scheduler.plugins.kube.devices.pools import SKIPS
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
 from pumice.scheduler.plugins.kube.indexes.assumed import Allotted, AssumedDevices, AssumedVolumes
 from pumice.scheduler.plugins.kube.volume_matching import has_claims
@@ -103,10 +104,12 @@ def _ref(key: str) -> ObjectRef:
 def _allocation(cluster: Cluster, allotted: Allotted) -> DevicesFor:
     selector = reach(allotted.picks, allotted.node)
     where = to_builtins(selector) if selector is not None else None
-    return DevicesFor(_ref(allotted.claim), tuple(_result(pick) for pick in allotted.picks), where, tuple(_configs(cluster, allotted)))
+    return DevicesFor(
+        _ref(allotted.claim), tuple(_result(cluster, pick) for pick in allotted.picks), where, tuple(_configs(cluster, allotted))
+    )
 
 
-def _result(pick: Pick) -> dict[str, Any]:
+def _result(cluster: Cluster, pick: Pick) -> dict[str, Any]:
     """An allocated device, as the claim's status has it. The id of a share is made when the claim is written."""
     driver, pool, device = pick.device
     offered = pick.offered.device
@@ -117,6 +120,7 @@ def _result(pick: Pick) -> dict[str, Any]:
         "consumedCapacity": {name: amount.text for name, amount in (pick.amounts or {}).items()},
         "bindingConditions": offered.binding_conditions,
         "bindingFailureConditions": offered.binding_failure_conditions,
+        "skipNodeOperations": pick.offered.piece.spec.skip_node_operations if SKIPS in cluster.device_gates else None,
     }
     return {"request": pick.request, "driver": driver, "pool": pool, "device": device} | {k: v for k, v in fields.items() if v}
 

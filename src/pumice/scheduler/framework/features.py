@@ -68,11 +68,11 @@ GATES: dict[str, tuple[str, str]] = {
 }
 #: alpha gates without their rules, by the releases in which they have none
 NOT_PROVIDED: dict[str, tuple[int, ...]] = {
-    "DRADerivedAttributes": MINORS,
     "DRANodeAllocatableResources": MINORS,
-    "DRAOptionalNodeOperations": MINORS,
     "GenericWorkload": (36,),
 }
+#: the alpha gates of which each lets upstream's newest allocator of devices choose
+ALLOCATOR = frozenset(["DRADerivedAttributes", "DRADeviceCompatibilityGroups", "DRAListTypeAttributes", "DRAOptionalNodeOperations"])
 #: the gates that a gate needs
 NEEDS: dict[str, tuple[str, ...]] = {
     "CompositePodGroup": ("GenericWorkload", "TopologyAwareWorkloadScheduling"),

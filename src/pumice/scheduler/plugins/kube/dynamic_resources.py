@@ -21,6 +21,7 @@ from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
 from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, named_claims, reach, shareable_claims, special_key
+from pumice.scheduler.plugins.kube.devices.pools import SKIPS, declaring
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
 from pumice.scheduler.plugins.kube.indexes.assumed import ENOUGH, LACKING, UNKNOWN, AssumedDevices
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
@@ -107,13 +108,15 @@ class AllocatedClaims(_OfClaims, Filter):
         claims = self.usable(task)
         if isinstance(claims, Reason):
             return Rejected(claims)
-        return [claim.status.allocation.node_selector for claim in claims.allocated.values() if claim.status.allocation] or None
+        return [claim.status.allocation for claim in claims.allocated.values() if claim.status.allocation] or None
 
-    def refuse(self, selectors: Any, nodes: View) -> Sequence[Refused]:
+    def refuse(self, allocations: Any, nodes: View) -> Sequence[Refused]:
         elsewhere = np.zeros(len(nodes.table), bool)
-        for selector in selectors:
-            if selector is not None:
-                elsewhere |= ~selector_matches(selector, nodes.table)
+        for allocation in allocations:
+            if allocation.node_selector is not None:
+                elsewhere |= ~selector_matches(allocation.node_selector, nodes.table)
+            if any(result.skip_node_operations for result in allocation.devices.results or ()):
+                elsewhere |= ~declaring(nodes.table)
         return [Refused(nodes.of(elsewhere), ELSEWHERE)]  # type: ignore[arg-type]
 
 
@@ -132,12 +135,15 @@ class SharedClaims(_OfClaims, Filter):
     def refuse(self, keys: Any, nodes: View) -> Sequence[Refused]:
         assumed = self.cluster.index(AssumedDevices)
         elsewhere = np.zeros(len(nodes.table), bool)
-        for key in keys:
-            allotted = assumed.by_claim.get(key)
-            selector = reach(allotted.picks, allotted.node) if allotted is not None else None
+        refused = []
+        for allotted in (assumed.by_claim[key] for key in keys if key in assumed.by_claim):
+            selector = reach(allotted.picks, allotted.node)
             if selector is not None:
                 elsewhere |= ~selector_matches(selector, nodes.table)
-        return [Refused(nodes.of(elsewhere), ELSEWHERE)]  # type: ignore[arg-type]
+            if SKIPS in self.cluster.device_gates and any(pick.offered.skips for pick in allotted.picks):
+                reason = Reason(f"resource claim {allotted.claim} allocation requires {SKIPS} feature on the node", final=True)
+                refused.append(Refused(nodes.of(~declaring(nodes.table)), reason))  # type: ignore[arg-type]
+        return [*refused, Refused(nodes.of(elsewhere), ELSEWHERE)]  # type: ignore[arg-type]
 
 
 class FreeDevices(_OfClaims, Filter):

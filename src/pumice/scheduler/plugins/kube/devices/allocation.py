@@ -21,25 +21,31 @@ from pumice.scheduler.plugins.kube.devices.taints import prevented
 class Constraint:
     """A constraint during the search, with the values of the devices that were added and not taken back."""
 
-    def __init__(self, claim: str, constraint: DeviceConstraint) -> None:
+    def __init__(self, claim: str, constraint: DeviceConstraint, pools: DevicePools) -> None:
         self._claim = claim
+        self._pools = pools
         self._requests = constraint.requests
         self._common = constraint.match_attribute is not None
         self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
         self._values: list[frozenset[tuple[type, Any]]] = []
 
     def add(self, asked: RequestedDevices, offered: Offered) -> bool:
-        """Whether the device satisfies the constraint; if so, it is added."""
+        """Whether the device satisfies the constraint; if so, it is added. Raises Failed."""
         if not self._concerns(asked):
             return True
-        value = offered.attribute(self._attribute)
+        value = self._pools.attribute(asked, offered, self._attribute)
         if value is None:
             return False
         values = _as_set(value)
-        if not (values.intersection(*self._values) if self._common else all(values.isdisjoint(known) for known in self._values)):
-            return False
-        self._values.append(values)
-        return True
+        if isinstance(value, list) and not self._pools.lists:  # a derived one: the first is taken, and compared with nothing
+            fits, values = not self._values, frozenset()
+        elif self._common:
+            fits = bool(values.intersection(*self._values))
+        else:
+            fits = bool(values) and all(values.isdisjoint(known) for known in self._values)
+        if fits:
+            self._values.append(values)
+        return fits
 
     def take_back(self, asked: RequestedDevices) -> None:
         """Remove the device that was added last for a request."""
@@ -119,7 +125,7 @@ class _Search:
         self._pools = pools
         self._reached = reached
         self._offered = pools.offered_to(row)
-        self._constraints = [Constraint(claim, constraint) for claim, constraint in wanted.constraints]  #: of all claims
+        self._constraints = [Constraint(claim, constraint, pools) for claim, constraint in wanted.constraints]  #: of all claims
         self._held: dict[DeviceKey, list[str]] = {}  #: the claims that take each exclusive device in this search
         self._shared = InUse()  #: what this search takes of shared devices
         self._counted: dict[tuple[str, str, str], int] = {}  #: by pool, counter set and counter: what the taken devices consume
@@ -135,6 +141,9 @@ class _Search:
         least: dict[str, int] = {}
         for ways in self._requests:
             for asked in ways:
+                if asked.derived and not self._pools.derives:
+                    why = "cannot handle request with derived attributes, the feature is disabled"
+                    raise Failed(f"claim {asked.claim}, request {asked.short}: {why}")
                 if asked.number == ALL:
                     found[asked.key] = self._all_of(asked)
             fewest = min(len(found[asked.key]) if asked.number == ALL else asked.number for asked in ways)
@@ -244,6 +253,8 @@ class _Search:
     def _take(self, asked: RequestedDevices, pool: DevicePool, offered: Offered, must: bool) -> bool:
         amounts = self._amounts(asked, offered)
         if not self._is_free(asked, offered) or amounts is None or prevented(offered.device.taints or (), asked.tolerations):
+            return False
+        if not self._pools.serves(offered, self._row):
             return False
         if not self._has_counters(pool, offered) or not self._is_compatible(pool, offered) or not self._obeys(asked, offered, must):
             return False

@@ -13,7 +13,7 @@ from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
 from pumice.api.cel.library.quantities import amount, version
 from pumice.api.cel.tree import CompileError, EvaluationError
-from pumice.api.cel.values import ANY, BOOL, STRING, kind
+from pumice.api.cel.values import ANY, BOOL, DYN, INT, STRING, kind, kind_of
 from pumice.api.devices import Attribute, Device
 from pumice.scheduler.plugins.kube.devices.requests import Failed, Selector
 
@@ -27,6 +27,7 @@ _FIELDS = {
     "capacity": kind("map<string, map<string, kubernetes.Quantity>>"),
     "allowMultipleAllocations": BOOL,
 }
+_SCALARS = (BOOL, INT, STRING, ANY, DYN, kind("kubernetes.Semver"))  #: what an attribute may be
 SELECTORS = Environment({"device": _DEVICE}, {_DEVICE.name: _FIELDS}, frozenset({"cel.bind", "includes"}))
 
 
@@ -46,6 +47,21 @@ def admits(chosen: Selector, facts: Facts, purse: Purse, device: str = "") -> bo
         raise Failed(f"{chosen.name}{where}: CEL runtime error: {error}{hint}") from None
 
 
+def derived(name: str, expression: str, facts: Facts, purse: Purse, device: str) -> Any:
+    """The value of an attribute that a request derives from a device. Raises Failed."""
+    program = _derivation(expression)
+    if isinstance(program, str):
+        raise Failed(f"compile derived attribute {name} failed: {program}")
+    try:
+        value = program.value(_readable(facts), purse)
+        kinds = {kind_of(each) for each in (value if isinstance(value, list) else [value])}
+        if len(kinds) > 1 or not kinds <= {each.name for each in _SCALARS}:
+            raise EvaluationError(f"unsupported CEL return type: {kind_of(value)}")
+    except EvaluationError as error:
+        raise Failed(f"evaluate derived attribute {name} on device {device} failed: {error}") from None
+    return value
+
+
 def purse_for(devices: int) -> Purse:
     """The cost that one kind of request may have with this number of devices."""
     return Purse(EACH_KIND + EACH_DEVICE * devices)
@@ -57,6 +73,17 @@ def _compiled(expression: str) -> Program | str:
         return selector(expression)
     except CompileError as error:
         return str(error)
+
+
+@lru_cache(maxsize=1024)
+def _derivation(expression: str) -> Program | str:
+    try:
+        program = Program(expression, SELECTORS)
+    except CompileError as error:
+        return str(error)
+    if program.kind in _SCALARS or (program.kind.name == "list" and program.kind.of[0] in _SCALARS):
+        return program
+    return f"must evaluate to a primitive scalar (string, integer, boolean, semver) or a list of these scalars, not {program.kind}"
 
 
 def selector(expression: str) -> Program:
@@ -92,9 +119,13 @@ def facts_of(device: Device, driver: str, *, lists: bool = False) -> Facts:
 
 def satisfies(program: Program, facts: Facts, purse: Purse | None = None) -> bool:
     """Whether the expression is true of the device. Raises EvaluationError if it has no value, or none that is true or false."""
+    return program.holds(_readable(facts), purse)
+
+
+def _readable(facts: Facts) -> Facts:
     if facts["device"].problem:
         raise EvaluationError(facts["device"].problem)
-    return program.holds(facts, purse)
+    return facts
 
 
 def _attribute(name: str, value: Attribute, lists: bool) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pumice.api.core import Node
 from pumice.api.devices import Device, DeviceCounter, DeviceTaintRule, ResourceSlice
 from pumice.api.pod import NodeSelector
 from pumice.api.structs import encode
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pumice.api.cel.activation import Purse
     from pumice.scheduler.plugins.kube.devices.facts import Facts
 
+SKIPS = "DRAOptionalNodeOperations"  #: a gate, and the feature that kubelets with it declare
 DeviceKey = tuple[str, str, str]  #: driver, pool, device
 Counters = Mapping[tuple[str, str], int]  #: by counter set and counter, in milli-units
 
@@ -48,6 +50,11 @@ class Offered(Struct, frozen=True):
     @property
     def shared(self) -> bool:
         return bool(self.device.allow_multiple_allocations)
+
+    @property
+    def skips(self) -> bool:
+        """Whether kubelets leave something out for it."""
+        return bool(self.piece.spec.skip_node_operations)
 
     @property
     def groups(self) -> Mapping[str, frozenset[str]]:
@@ -93,14 +100,16 @@ class DevicePools:
         self._verdicts: dict[tuple[tuple[str, ...], bytes], bool] = {}
         self._purses: dict[tuple[str, ...], Purse] = {}  #: what selectors may cost over all devices, so that no claim delays others
         rules = list(cluster.of("DeviceTaintRule").values())
-        self.compares_groups = "DRADeviceCompatibilityGroups" in cluster.device_gates
-        lists = "DRAListTypeAttributes" in cluster.device_gates
+        self._values: dict[tuple[str, bytes], Any] = {}  #: of derived attributes
+        gates = cluster.device_gates
+        self.compares_groups, self.derives = "DRADeviceCompatibilityGroups" in gates, "DRADerivedAttributes" in gates
+        self.lists = "DRAListTypeAttributes" in gates
         self._device_count = 0
         for _, published in sorted(cluster.of("ResourceSlice").items()):
             self._device_count += len(published.spec.devices or ())
             if not self.compares_groups and _has_groups(published):
                 continue  # its pool is incomplete
-            piece = _piece(published, self._table, rules, lists)
+            piece = _piece(published, self._table, rules, self.lists)
             spec = published.spec
             self._all.setdefault((spec.driver, spec.pool.name), []).append(piece)
             if spec.node_name:
@@ -136,6 +145,24 @@ class DevicePools:
             self._verdicts[asked.kind, offered.twin] = verdict
         return verdict and (offered.rows is None or bool(offered.rows[row]))
 
+    def serves(self, offered: Offered, row: int) -> bool:
+        """Whether the row's kubelet can leave out for a device what its slice says. Without gates of alpha nobody asks."""
+        gates = self._cluster.device_gates
+        return not (gates and offered.skips) or (SKIPS in gates and _declares(self._table.wire[row]))
+
+    def attribute(self, asked: RequestedDevices, offered: Offered, name: str) -> Any:
+        """The value of a device's attribute, or what the request derives in its place. None if there is none. Raises Failed."""
+        expression = asked.derived.get(name)
+        if expression is None:
+            return offered.attribute(name)
+        key = expression, offered.twin
+        if key not in self._values:
+            from pumice.scheduler.plugins.kube.devices.facts import derived, purse_for
+
+            purse = self._purses.setdefault((expression,), purse_for(self._device_count))
+            self._values[key] = derived(name, expression, offered.facts, purse, "/".join(offered.key))
+        return self._values[key]
+
     def _gathered(self, row: int) -> list[DevicePool]:
         targeting: dict[tuple[str, str], list[_Piece]] = {}
         for piece in (*self._own.get(self._table.names[row], ()), *(piece for piece in self._shared if piece.is_for(row))):
@@ -169,6 +196,15 @@ def _valid(name: str, here: list[_Piece], everywhere: list[_Piece]) -> DevicePoo
     if doubled or any(each.consumes.keys() - counters.keys() for each in (*offered, *others)):
         return None
     return DevicePool(name, offered, others, counters)
+
+
+def declaring(table: Nodes) -> Mask:
+    """The nodes whose kubelets can leave out operations for devices."""
+    return np.array([_declares(node) for node in table.wire], bool)
+
+
+def _declares(node: Node) -> bool:
+    return SKIPS in (node.status.declared_features or ())
 
 
 def _counted(sets: Iterable[tuple[str, Mapping[str, DeviceCounter] | None]]) -> Counters:

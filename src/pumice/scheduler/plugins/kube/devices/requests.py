@@ -27,6 +27,7 @@ class RequestedDevices(Struct, frozen=True):
     capacity: Mapping[str, Quantity]  #: the requested amount of each capacity
     tolerations: tuple[DeviceToleration, ...] = ()
     watches: bool = False  #: administrative access, also to devices in use, without using them
+    derived: Mapping[str, str] = {}  #: expressions by the names of the attributes that they compute
     alternative: int | None = None  #: the number of this alternative, from 0; None if the request has no alternatives
 
     @property
@@ -95,6 +96,7 @@ def _asked(
         (way.capacity.requests if way.capacity is not None else None) or {},
         tuple(way.tolerations or ()),
         watches=not isinstance(way, SubRequest) and bool(way.admin_access),
+        derived={} if isinstance(way, DeviceRequest) else {each.name: each.expression for each in way.derived_attributes or ()},
         alternative=number if is_one_of_several else None,
     )
 
