@@ -604,8 +604,9 @@ BEGINS = "evaluate derived attribute mine/family on device drv/a/a0 failed: "
     ("expression", "told"),
     [
         ('device.attributes["drv"].none', BEGINS + "no such key: none"),
-        ('[dyn(1), dyn("x")]', BEGINS + "unsupported CEL return type: list"),
-        ("dyn(1.5)", BEGINS + "unsupported CEL return type: double"),
+        ('[dyn(1), dyn("x")]', BEGINS + "expected list element at index 1 to be int, got string"),
+        ("[dyn(1.5)]", BEGINS + "unsupported list element type: float64"),
+        ("dyn(1.5)", BEGINS + "unsupported CEL return type: float64"),
         ("1.5", "compile derived attribute mine/family failed: must evaluate to a primitive scalar (string, integer, boolean, semver) or "),
         ("nobody", "compile derived attribute mine/family failed: undeclared reference to 'nobody'"),
     ],

@@ -28,6 +28,7 @@ _FIELDS = {
     "allowMultipleAllocations": BOOL,
 }
 _SCALARS = (BOOL, INT, STRING, ANY, DYN, kind("kubernetes.Semver"))  #: what an attribute may be
+_IN_GO = {"int": "int64", "uint": "uint64", "double": "float64", "kubernetes.Semver": "semver.Version", "map": "map[ref.Val]ref.Val"}
 SELECTORS = Environment({"device": _DEVICE}, {_DEVICE.name: _FIELDS}, frozenset({"cel.bind", "includes"}))
 
 
@@ -53,12 +54,23 @@ def derived(name: str, expression: str, facts: Facts, purse: Purse, device: str)
     if isinstance(program, str):
         raise Failed(f"compile derived attribute {name} failed: {program}")
     try:
-        value = program.value(_readable(facts), purse)
-        kinds = {kind_of(each) for each in (value if isinstance(value, list) else [value])}
-        if len(kinds) > 1 or not kinds <= {each.name for each in _SCALARS}:
-            raise EvaluationError(f"unsupported CEL return type: {kind_of(value)}")
+        return _checked(program.value(_readable(facts), purse))
     except EvaluationError as error:
         raise Failed(f"evaluate derived attribute {name} on device {device} failed: {error}") from None
+
+
+def _checked(value: Any) -> Any:
+    """The value of an expression, if an attribute may have it. Raises EvaluationError, which names kinds as Go does."""
+    several = isinstance(value, list)
+    if several and not value:
+        return value
+    first, *others = map(kind_of, value if several else [value])
+    if first not in {each.name for each in _SCALARS}:
+        raise EvaluationError(f"unsupported {'list element' if several else 'CEL return'} type: {_IN_GO.get(first, first)}")
+    for index, other in enumerate(others, 1):
+        if other != first:
+            wanted = first.rpartition(".")[2].lower()
+            raise EvaluationError(f"expected list element at index {index} to be {wanted}, got {_IN_GO.get(other, other)}")
     return value
 
 
