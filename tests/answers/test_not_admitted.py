@@ -10,9 +10,11 @@ from bench.causes import CLAIM, CONFIGURATIONS, KUBE, TWO, affinity, job, node, 
 from bench.small_cluster import SmallCluster
 from pumice.answers import Because, Why, whatif, why
 from pumice.answers.changes import Gone, MoreNodes, OpenQueue
+from pumice.answers.promised import roles_to_come
 from pumice.answers.requests import FewerPods, OtherQueue, SmallerPods
 from pumice.answers.subject import called
 from pumice.answers.text import options, page
+from pumice.api.annotations import GROUP_NAME
 from pumice.api.json_objects import Object
 
 GPU = "nvidia.com/gpu"
@@ -109,13 +111,22 @@ def test_devices_that_are_short_are_not_looked_for_on_nodes_that_have_none() -> 
     assert told(cluster).like == "gpu8-0"
 
 
+def test_pods_to_come_have_the_annotations_of_their_template() -> None:
+    body = job("waits", 2, {"cpu": "8"})
+    body["spec"]["tasks"][0]["template"]["metadata"] = {"annotations": {"example.com/colour": "blue"}}
+    cluster = made(*TWO, job("old", 2, {"cpu": "8"}), body).state[0]
+    waits = next(each for each in cluster.jobs.values() if each.name.startswith("waits"))
+    (role,) = roles_to_come(cluster, waits)
+    assert role.annotations is not None and role.annotations["example.com/colour"] == "blue" and GROUP_NAME not in role.annotations
+
+
 QUOTAS: list[tuple[dict[str, Any], str]] = [
     (
         {"requests__cpu": 3},
         "1 of its 2 pods: 2 of 3 requests.cpu are used, and it asks for 2 (1 short)",
     ),
     ({"pods": 1}, "1 of its 2 pods: 1 of 1 pods are used, and it asks for 1 (1 short)"),
-    ({"limits__memory": "8Gi"}, "2 of its 2 pods: each must state limits.memory"),
+    ({"limits__memory": "8Gi"}, "2 of its 2 pods: container main lacks limits.memory, which it demands of each container"),
 ]
 
 

@@ -30,3 +30,15 @@ def test_the_level_of_the_tree_that_binds_is_named() -> None:
         after = why(made, hierarchy(), NOW, "job/j")
     assert after.state == "starts"
     made.check()
+
+
+def test_what_a_queue_deserves_is_told_though_nothing_limits_it() -> None:
+    queues = (queue("root"), queue("dept").parent("root"), queue("one").parent("dept").deserves(cpu=2), queue("two").parent("dept"))
+
+    def told(name: str, job: str) -> list[str]:
+        waits = (podgroup(job).queue(name).phase("Inqueue"), pod(job).cpu(2).gang(job))
+        made = cluster(node("n1").cpu(4), *queues, pod("old").cpu(3).on("n1"), *waits)
+        return [link.answer for link in why(made, hierarchy(), NOW, f"job/{job}").chain]
+
+    assert "queue one: cpu 0 held, 2 deserved" in told("one", "j")
+    assert "no limit" in told("two", "k")

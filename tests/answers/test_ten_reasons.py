@@ -124,6 +124,12 @@ def test_nodes_that_a_selector_wants_are_meant_before_all_others() -> None:
     )
 
 
+def test_the_nearest_node_is_that_with_the_fewest_rules_in_the_way_though_another_has_more_room() -> None:
+    empty, wanted = node("empty").cpu(16).taint("gpu", "yes"), node("wanted").cpu(16).label("disk", "ssd").taint("gpu", "yes")
+    made = cluster(empty, wanted, pod("old").cpu(10).on("wanted"), podgroup("j"), pod("j").cpu(8).selector("disk", "ssd").gang("j"))
+    assert [near.node for near in ask(made, default()).nearest] == ["wanted", "empty"]
+
+
 def test_pods_that_ask_for_another_scheduler_are_not_missing() -> None:
     made = cluster(node("n1").cpu(4), podgroup("j").phase("Inqueue"), pod("j").cpu(1).scheduler("mine").gang("j"))
     told = ask(made, default()).headline

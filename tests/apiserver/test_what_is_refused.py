@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -39,6 +40,23 @@ def test_object_is_refused_by_the_field_that_is_wrong(resource: str, body: dict[
     with pytest.raises(StatusError) as refused:
         store().create(resource, body, "" if resource == "namespaces" else "default")
     assert f"{field}: " in str(refused.value) and rule in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        sysctls("x" * 400_000 + "-"),
+        pod("P" * 400_000),
+        pod("p") | {"metadata": {"name": "p", "labels": {"k" * 400_000: "v", "l": "-" * 400_000}}},
+        pod("p", restartPolicy="x" * 400_000),
+    ],
+    ids=["value", "name", "keys and values of a mapping", "one of a few"],
+)
+def test_refusal_does_not_repeat_all_that_was_sent(body: dict[str, Any]) -> None:
+    with pytest.raises(StatusError) as refused:
+        store().create("pods", body, "default")
+    assert refused.value.code == 422 and "..." in refused.value.message
+    assert len(json.dumps(refused.value.status())) < 10_000
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import zlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, strategies as st
 
+from pumice.cluster.apiserver.remote import Command, SpdyCommand
 from pumice.http import spdy, websocket
+from pumice.http.messages import Request
 
 
 def masked(data: bytes, kind: int = websocket.BINARY, last: bool = True, mask: bytes = b"\1\2\3\4") -> bytes:
@@ -101,3 +104,32 @@ def test_streams_and_frames_are_bounded() -> None:
             frames.read(opening(deflate, stream, a="b"))
     with pytest.raises(spdy.BadFrame, match="too long"):
         spdy.Frames().read(bytes((0, 0, 0, 1, 0)) + b"\xff\xff\xff")
+
+
+class Heard:
+    """A process that notes what it gets."""
+
+    def __init__(self) -> None:
+        self.got: list[object] = []
+
+    def start(self, out: Callable[[bytes, bool], None], done: Callable[[int], None]) -> None:
+        self.got.append("begun")
+
+    def stdin(self, data: bytes) -> None:
+        self.got.append(data)
+
+    def stdin_ended(self) -> None:
+        self.got.append("ended")
+
+    def stop(self) -> None:
+        self.got.append("stopped")
+
+
+def test_what_comes_before_the_last_stream_is_open_reaches_the_command_once_it_has_begun() -> None:
+    deflate, frames, process = zlib.compressobj(zdict=spdy.DICTIONARY), spdy.Frames(), Heard()
+    command = SpdyCommand("v4.channel.k8s.io", Command(Request("POST", "/exec?command=cat&stdin=true&stdout=true", {})), process)
+    command.received(opening(deflate, 1, streamtype="error") + opening(deflate, 3, streamtype="stdin"))
+    command.received(frames.data(3, b"early") + frames.data(3, b"", last=True))
+    assert process.got == []
+    command.received(opening(deflate, 5, streamtype="stdout"))
+    assert process.got == ["begun", b"early", "ended"]

@@ -29,6 +29,7 @@ class Fault:
     reason: str = ""
     retry_after: str = ""
     lose: str = ""  #: "request", "answer" or "half" of it, so that it seems whole
+    says: bytes = b""  #: instead of the answer, with the code 200; with `lose` "request" nothing was done
     delay_s: float = 0.0
     method: str = ""  #: empty: any
     watch: bool | None = None  #: None: any
@@ -115,11 +116,13 @@ class FakeApi:
         fault = self._fault(request.method, watch)
         await asyncio.sleep(fault.delay_s)
         if fault.lose == "request":
-            return _abort(request)
+            return web.Response(body=fault.says, content_type="application/json") if fault.says else _abort(request)
         if fault.code:
             return _status(fault.code, fault.reason, "made to fail", fault.retry_after)
         self.ahead = fault.ahead
         answer = await (self._watch(request) if watch else self._answer(request, json.loads(body) if body else None))
+        if fault.says:
+            return web.Response(body=fault.says, content_type="application/json")
         if fault.lose == "half" and isinstance(answer, web.Response):
             assert isinstance(answer.body, bytes)
             return web.Response(body=answer.body[: len(answer.body) // 2], status=answer.status, content_type="application/json")

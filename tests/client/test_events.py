@@ -14,7 +14,7 @@ from fakeapi import FakeApi, Fault
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Backoff, Client, Retry
 from pumice.client.event_recorder import EventRecorder, Flow
-from pumice.client.events import FOLDED, EventCorrelator, EventRecord, InvolvedObject
+from pumice.client.events import FOLD_GAP_S, FOLDED, FOLDED_FROM, EventCorrelator, EventRecord, InvolvedObject
 
 NOW = 1767225600.0
 POD = InvolvedObject("Pod", "j3-w-1", "default", "uid-1", "v1", "331")
@@ -64,6 +64,15 @@ def test_an_object_has_25_events_and_then_one_each_five_minutes() -> None:
     assert write is not None and write.patch is not None and write.patch["count"] == 41
     assert book.note(happened(), NOW + 320) is None
     assert book.note(happened(about=InvolvedObject("Pod", "other", "default")), NOW + 320) is not None
+
+
+@pytest.mark.parametrize(("gap", "is_folded"), [(FOLD_GAP_S, True), (FOLD_GAP_S + 1, False)])
+def test_messages_are_folded_unless_more_than_ten_minutes_passed_without_one(gap: float, is_folded: bool) -> None:
+    book = EventCorrelator("volcano")
+    for number in range(FOLDED_FROM - 1):
+        book.note(happened(str(number)), NOW)
+    write = book.note(happened("the last"), NOW + gap)
+    assert write is not None and write.event["message"].startswith(FOLDED) == is_folded
 
 
 def test_many_different_messages_become_one_event() -> None:

@@ -43,7 +43,12 @@ def test_a_bind_says_which_pod_it_means() -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault(lose="answer"), Fault(lose="half"), Fault(lose="request"), Fault(500), Fault(504), Fault(429, retry_after="0")]
+    "fault",
+    [
+        *(Fault(lose=lost) for lost in ("answer", "half", "request")),
+        *(Fault(500), Fault(504), Fault(429, retry_after="0")),
+        *(Fault(says=no_object, lose=lost) for no_object in (b"[]", b"null", b'"ok"') for lost in ("", "request")),
+    ],
 )
 def test_a_bind_whose_answer_was_lost_is_found_out_by_reading(fault: Fault) -> None:
     async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:

@@ -258,7 +258,8 @@ class Noted:
 
 def told_by(server: Odd, backoff: Any, **options: Any) -> list[Any]:
     changes: list[Any] = []
-    reflector = Reflector(server, ListScope(PODS), options.pop("decode", decode), changes.append, pace=Pace(backoff), **options)  # type: ignore
+    scope, read = options.pop("scope", ListScope(PODS)), options.pop("decode", decode)
+    reflector = Reflector(server, scope, read, changes.append, pace=Pace(backoff), **options)  # type: ignore
     with pytest.raises(asyncio.CancelledError):
         run(reflector.run())
     return changes
@@ -295,6 +296,14 @@ def test_bytes_that_are_no_utf8_spoil_no_more_than_their_text(options: Any) -> N
     events = [b'{"type":"MODIFIED","object":%s}' % (head % 6), b'{"type":"DELETED","object":%s}' % (head % 7)]
     changes = told_by(Odd([head % 1], events), Noted(), **options)
     assert [type(change) for change in changes] == [Added, Modified, Deleted]
+
+
+def test_objects_of_another_namespace_in_the_list_of_one_are_nobodys() -> None:
+    """Without this, an object that another reflector follows is gone with the next right list of this one."""
+    text = b'{"metadata":{"name":"a","namespace":"%s","uid":"u","resourceVersion":"%d"}}'
+    server = Odd([text % (b"other", 1), text % (b"mine", 2)], [b'{"type":"ADDED","object":%s}' % (text % (b"third", 6))])
+    changes = told_by(server, Noted(), scope=ListScope(PODS, "mine"))
+    assert [change.key for change in changes] == ["mine/a"]
 
 
 def test_objects_may_be_followed_as_plain_dicts() -> None:

@@ -26,7 +26,7 @@ CONF = 'actions: "count"\ntiers: [{plugins: [{name: gang}]}]\n'
 def test_an_action_of_a_folder_is_found(tmp_path: Path) -> None:
     (tmp_path / "count.py").write_text(OWN)
     policy, _ = read_policy(CONF, plugins(), actions=actions(str(tmp_path)))
-    assert [action.name for action in policy.actions] == ["count", "giveback"]
+    assert [(action.name, action.settles) for action in policy.actions] == [("count", False), ("giveback", True)]
     assert "allocate" in actions(str(tmp_path))
     with pytest.raises(InputError, match='there is no action "count"'):
         read_policy(CONF, plugins(), actions=actions())

@@ -13,6 +13,7 @@ from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework import at_rest, hopes
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.job_status import conclude
 from pumice.scheduler.framework.observer import Observer, Reader, Together
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS, EvictedFor, LastEviction
 from pumice.scheduler.framework.policy import Policy
@@ -175,6 +176,15 @@ def test_a_job_at_rest_that_an_action_changes_is_reported() -> None:
         woken = session.together({"default/three": made.jobs["default/three"]})
         assert [alike.first.name for alike in woken] == ["three"] and woken[0].passed_over
         assert session.together({"default/three": made.jobs["default/three"]}) == woken
+
+
+def test_pods_are_counted_also_of_a_job_at_rest_that_changed_and_was_not_looked_at() -> None:
+    made = full()
+    with Session(made, POLICY, NOW + 1) as session:
+        assert hopes.Hopes(session, lambda job: True).of() == []
+        made.report_again(made.jobs["default/three"])
+        at_rest = conclude(session).at_rest
+    assert sorted(job.name for job in at_rest.jobs) == ["five", "three"] and at_rest.pods == 8
 
 
 def test_what_is_said_is_true_though_pods_were_evicted_in_the_cycle() -> None:

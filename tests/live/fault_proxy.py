@@ -41,6 +41,7 @@ LIES = {
     "redirect": b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/elsewhere\r\nContent-Length: 0\r\n\r\n",
     "another host": b"HTTP/1.1 308 Permanent Redirect\r\nLocation: https://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
     "no object": ANSWERED + b"Content-Length: 2\r\n\r\n[]",
+    "null": ANSWERED + b"Content-Length: 4\r\n\r\nnull",
 }
 CALL_FAULTS += (*tuple(LIES)[:6], "redirect", "drip")  # chance draws none that says a write was done which was not
 DRIPS_S = 0.002
@@ -88,13 +89,20 @@ ODD_SCRIPT = (
     Step("list", "no object", 2),
     Step("list", "an object without a version", 2),
     Step("list", "not UTF-8", 3),
+    Step("list", "null items", 4),
+    Step("list", "401", 2),
+    Step("list", "null", 1),
     Step("list", "HTML", 1),
     Step("list", "zipped and cut", 1),
     Step("list", "a head of 1 MiB", 1),
     Step("watch", "HTML", 12),
+    Step("watch", "401", 2),
     Step("line", "not UTF-8", 2),
     Step("line", "in pieces", 2),
     *(Step("line", fault, 1) for fault in NO_EVENTS),
+    Step("GET", "401", 2),
+    Step("POST", "no object", 2),
+    Step("POST", "null", 1),
     Step("POST", "401", 2),
     Step("POST", "409", 2),
     Step("POST", "503 and nothing", 1),
@@ -258,6 +266,10 @@ def _with(odd: bytes) -> Callable[[Any], bytes]:
     return listed
 
 
+def _null_items(whole: Any) -> bytes:
+    return json.dumps(whole | {"items": whole.get("items") or None}).encode()
+
+
 def _not_utf8(whole: Any) -> bytes:
     for item in whole.get("items") or ():
         item["metadata"].setdefault("annotations", {})["odd"] = "HERE"
@@ -269,6 +281,7 @@ ODD_LISTS: dict[str, Callable[[Any], bytes]] = {
     "no object": _with(b"{}"),
     "an object without a version": _with(b'{"metadata":{"name":"x","namespace":"default"}}'),
     "not UTF-8": _not_utf8,
+    "null items": _null_items,
 }
 
 

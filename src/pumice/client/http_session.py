@@ -149,15 +149,18 @@ class HttpSession:
 
 
 def _whole(body: bytes, what: str) -> bytes:
-    """The body as decoders take it. Raises NoAnswer if the body was cut on its way: then it does not tell what happened to the request."""
+    """The body as decoders take it. Raises NoAnswer if it was cut on its way or is no object, as every answer of an API server is: then it
+    does not tell what happened to the request."""
     try:
         _json.decode(body)
         body.decode()
-        return body
     except NOT_TAKEN:
-        return readable(body)
+        body = readable(body)
     except msgspec.DecodeError as error:
         raise not_whole(what, error) from error
+    if not body.lstrip().startswith(b"{"):
+        raise NoAnswer(f"{what}: the answer is no object", sent=True)
+    return body
 
 
 def not_whole(what: str, error: msgspec.DecodeError) -> NoAnswer:

@@ -372,7 +372,9 @@ class Reflector(Generic[T]):
             except msgspec.ValidationError as error:
                 self._unreadable(raw, error)
                 return
-            self._tell(self._view.changed(item, self._metadata(item)))
+            metadata = self._metadata(item)
+            if self.scope.namespace in ("", metadata.namespace):  # another reflector has the objects of another namespace
+                self._tell(self._view.changed(item, metadata))
 
     def _tell(self, changes: list[Change[T]]) -> None:
         for change in changes:

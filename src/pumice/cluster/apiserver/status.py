@@ -9,6 +9,7 @@ from typing import Any
 from pumice.http.messages import Response
 
 LARGEST_OBJECT = 1536 * 1024  #: bytes of its JSON
+LONGEST_QUOTE = 300  #: characters that a refusal repeats of the beginning and of the end of a text
 
 
 class StatusError(Exception):
@@ -88,12 +89,18 @@ def bad_request(message: str) -> StatusError:
 
 def invalid(kind: str, group: str, name: str, causes: list[tuple[str, str]]) -> StatusError:
     """The refusal of an invalid object. `causes` are pairs of a field path and a text, such as `Invalid value: -1: must be positive`."""
+    name, causes = _quoted(name), [(_quoted(field), _quoted(message)) for field, message in causes]
     subject = f'{kind}.{group} "{name}"' if group else f'{kind} "{name}"'
     texts = [f"{field}: {message}" for field, message in causes]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _details(kind, group, name)
     details["causes"] = [{"reason": _cause(message), "message": message, "field": field} for field, message in causes]
     return StatusError(422, "Invalid", f"{subject} is invalid: {text}", details)
+
+
+def _quoted(text: str) -> str:
+    """The text without its middle if it is very long: it has in it what was sent."""
+    return text if len(text) <= 2 * LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}...{text[-LONGEST_QUOTE:]}"
 
 
 def _cause(message: str) -> str:

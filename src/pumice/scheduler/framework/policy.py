@@ -105,7 +105,7 @@ class Action:
     name: ClassVar[str] = ""
     Args: ClassVar[type[Struct]] = NoArgs
     settles: ClassVar[bool] = False  #: a second run would add nothing until something changes
-    reads_only_state: ClassVar[bool] = False  #: what it does follows from kept state and plugins, or it sets `went_by_clock`
+    reads_only_state: ClassVar[bool]  #: what it does follows from kept state and plugins, or it sets `went_by_clock`
 
     def __init__(self, args: Any = None) -> None:
         self.args: Any = args if args is not None else self.Args()
