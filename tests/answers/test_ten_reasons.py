@@ -6,10 +6,12 @@ import pytest
 
 from pumice.answers import Because, Sketch, Why, why
 from pumice.answers.changes import make_all
+from pumice.answers.nodes import NodesFor
+from pumice.answers.room import Missing, for_a_part
 from pumice.answers.text import page
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
-from pumice.testing import cluster, hypernode, node, pod, podgroup, priority_class, queue
+from pumice.testing import cluster, hypernode, node, pod, podgroup, priority_class, queue, session
 from pumice.testing.builders import PodBuilder
 from pumice.testing.scene import NOW, policy
 
@@ -128,6 +130,13 @@ def test_the_nearest_node_is_that_with_the_fewest_rules_in_the_way_though_anothe
     empty, wanted = node("empty").cpu(16).taint("gpu", "yes"), node("wanted").cpu(16).label("disk", "ssd").taint("gpu", "yes")
     made = cluster(empty, wanted, pod("old").cpu(10).on("wanted"), podgroup("j"), pod("j").cpu(8).selector("disk", "ssd").gang("j"))
     assert [near.node for near in ask(made, default()).nearest] == ["wanted", "empty"]
+
+
+def test_a_gang_whose_minimum_has_its_places_is_not_short_of_room() -> None:
+    made = cluster(node("n1").cpu(4), podgroup("j"), pod("j").cpu(1).gang("j"))
+    with session(made, "predicates") as opened:
+        more = made.tasks["default/j"]
+        assert for_a_part(NodesFor(opened.evaluation(more)), Missing(1, 1, [more])) is None
 
 
 def test_pods_that_ask_for_another_scheduler_are_not_missing() -> None:
