@@ -9,7 +9,8 @@ from typing import Any
 from pumice.http.messages import Response
 
 LARGEST_OBJECT = 1536 * 1024  #: bytes of its JSON
-LONGEST_QUOTE = 300  #: characters that a refusal repeats of the beginning and of the end of a text
+LONGEST_CAUSE = 6000  #: characters of a cause that are told whole; the message of a rule of a CRD has up to 5,120
+QUOTED = 300  #: characters that are told of the beginning and of the end of a longer one
 
 
 class StatusError(Exception):
@@ -100,7 +101,7 @@ def invalid(kind: str, group: str, name: str, causes: list[tuple[str, str]]) -> 
 
 def _quoted(text: str) -> str:
     """The text without its middle if it is very long: it has in it what was sent."""
-    return text if len(text) <= 2 * LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}...{text[-LONGEST_QUOTE:]}"
+    return text if len(text) <= LONGEST_CAUSE else f"{text[:QUOTED]}...{text[-QUOTED:]}"
 
 
 def _cause(message: str) -> str:
