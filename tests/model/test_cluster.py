@@ -514,3 +514,10 @@ def test_a_key_that_a_node_gets_later_is_seen() -> None:
     assert made.nodes.codes("zone")[0].tolist() == [nodes.ABSENT, 0]
     made.remove("Node", "b")
     assert made.nodes.codes("zone")[1] == []
+
+
+def test_labels_of_a_job_are_those_of_its_pod_group() -> None:
+    """Plugins read them."""
+    jobs = cluster(podgroup("a").label("team", "red"), podgroup("b"), pod("single")).jobs
+    assert dict(jobs["default/a"].labels) == {"team": "red"}
+    assert not jobs["default/b"].labels and not any(job.labels for job in jobs.values() if job.group is None)
