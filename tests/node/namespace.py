@@ -36,6 +36,11 @@ def task(
     return {"name": name, "replicas": replicas, "policies": policies, "template": {"spec": spec}}
 
 
+def job_of(name: str, *tasks: Object, **spec: Any) -> Object:
+    body = {"schedulerName": "volcano", "minAvailable": sum(each["replicas"] for each in tasks), "tasks": tasks, **spec}
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}, "spec": body}
+
+
 class Namespace:
     def __init__(self, cluster: NodeCluster, name: str) -> None:
         self.cluster = cluster
@@ -48,8 +53,7 @@ class Namespace:
         self.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
     def job(self, name: str, *tasks: Object, **spec: Any) -> None:
-        body = {"schedulerName": "volcano", "minAvailable": sum(each["replicas"] for each in tasks), "tasks": tasks, **spec}
-        self.apply({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}, "spec": body})
+        self.apply(job_of(name, *tasks, **spec))
 
     def until_phase(self, job: str, phase: str, limit_s: float = LIMIT_S) -> None:
         state = f"--for=jsonpath={{.status.state.phase}}={phase}"

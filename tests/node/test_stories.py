@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.node.images import ROOT, SSH
-from tests.node.namespace import Namespace, asked_to_end, bound, ended, exit_codes, task
+from tests.node.namespace import Namespace, asked_to_end, bound, ended, exit_codes, job_of, task
 from tests.node.node_cluster import NodeCluster
 
 pytestmark = pytest.mark.node
@@ -193,6 +193,7 @@ def test_what_kubectl_has_applied_it_deletes_whole(cluster: NodeCluster, volcano
     folder = str(ROOT / "deploy/manifests")
     cluster.kubectl("apply", "-f", folder)
     volcano.kubectl("rollout", "status", "deployment", "--timeout=120s")
+    namespace.until(lambda: lets_in(namespace), "a way to the webhooks")
     namespace.job("left", task("w", 1))
     running(namespace, "left", 1)
     cluster.kubectl("delete", "-f", folder, "--timeout=4m")
@@ -229,6 +230,15 @@ def remains(cluster: NodeCluster) -> set[str]:
 
 
 # ---- what the stories share
+
+
+def lets_in(namespace: Namespace) -> bool:
+    """Whether a job would be let in now. The nodes' proxies learn of a ready pod a moment after `rollout status` does."""
+    try:
+        namespace.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(job_of("tried", task("w", 1))))
+    except AssertionError:
+        return False
+    return True
 
 
 def running(namespace: Namespace, job: str, pods: int) -> None:
