@@ -204,7 +204,7 @@ async def without_a_token(beside: Beside, office: Office) -> int:
     return status
 
 
-FLAGS = {"record": "", "page_address": ":7480", "tls_cert_file": "", "tls_private_key_file": ""}
+FLAGS = {"record": "", "prometheus": "", "page_address": ":7480", "tls_cert_file": "", "tls_private_key_file": ""}
 
 
 def test_beyond_loopback_it_speaks_tls_or_not_at_all(office: Office) -> None:

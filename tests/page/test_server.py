@@ -292,7 +292,7 @@ def test_events_are_what_has_changed_and_no_more() -> None:
 @pytest.mark.parametrize("address", ["0.0.0.0:7480", ":7480", "10.0.0.1:7480", "127.0.0.1"])
 def test_the_scheduler_s_page_is_for_this_machine_only(address: str) -> None:
     with pytest.raises(InputError, match=r"write 127\.0\.0\.1:7480"):
-        page_at({"page_address": address, "tls_cert_file": "", "tls_private_key_file": ""})
+        page_at({"record": "", "prometheus": "", "page_address": address, "tls_cert_file": "", "tls_private_key_file": ""})
 
 
 def test_a_new_policy_is_told() -> None:
