@@ -25,15 +25,18 @@ SHORT = ("--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=9s"
 
 
 async def grant(client: Client) -> None:
-    """The rights that our manifests give, to the service account and to the replica that stands by."""
+    """The rights that our manifests give, to the service account and to the replica that stands by. By names of our own: a story that
+    applies the manifests themselves leaves roles without the Leases of other namespaces.
+    """
     items = list(yaml.safe_load_all((MANIFESTS / "scheduler.yaml").read_text()))
     role, leases = (item for kind in ("ClusterRole", "Role") for item in items if item["kind"] == kind)
     role["rules"] += leases["rules"]  # each story has its Lease in a namespace of its own
+    role["metadata"]["name"] = "replicas"
     await absent(client.create(CLUSTER_ROLES, role))
     account = {"kind": "ServiceAccount", "name": "volcano-scheduler", "namespace": "volcano-system"}
     standby = {"kind": "User", "apiGroup": CLUSTER_ROLES.group, "name": "standby"}
-    reference = {"apiGroup": CLUSTER_ROLES.group, "kind": "ClusterRole", "name": role["metadata"]["name"]}
-    for name, subject in (("volcano-scheduler", account), ("standby", standby)):
+    reference = {"apiGroup": CLUSTER_ROLES.group, "kind": "ClusterRole", "name": "replicas"}
+    for name, subject in (("replicas", account), ("replica-that-stands-by", standby)):
         await absent(client.create(CLUSTER_ROLE_BINDINGS, {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference}))
 
 
@@ -78,6 +81,9 @@ async def program(log: Path, command: list[str], environment: Mapping[str, str] 
         process = Process(await asyncio.create_subprocess_exec(*command, stderr=out, stdout=out, env=variables), log)
     try:
         yield process
+    except BaseException:
+        print(f"{log.name}, exit code {process.process.returncode}:\n{log.read_text()[-4000:]}")
+        raise
     finally:
         if process.process.returncode is None:
             await process.end()
