@@ -18,14 +18,14 @@ NODES, GANGS, MEMBERS = 5000, 20, 20
 POLICY = policy()
 
 
-def full() -> Cluster:
-    """A cluster after a cycle: 150,000 running pods in jobs of ten, with one job started per minute, and gangs that wait."""
-    on, asked = shapes.spread(NODES), {"cpu": "1", "memory": "1Gi"}
+def full(nodes: int) -> Cluster:
+    """A cluster after a cycle: 30 running pods a node in jobs of ten, with one job started per minute, and gangs that wait."""
+    on, asked = shapes.spread(nodes), {"cpu": "1", "memory": "1Gi"}
     existing = shapes.many(
-        shapes.gang(f"run-{number:06d}", 10, asked, phase="Running", on=on, created=-60.0 * number) for number in range(3 * NODES)
+        shapes.gang(f"run-{number:06d}", 10, asked, phase="Running", on=on, created=-60.0 * number) for number in range(3 * nodes)
     )
     waiting = shapes.many(shapes.gang(f"wait-{number}", MEMBERS, {"cpu": "2", "memory": "1Gi"}) for number in range(GANGS))
-    made = shapes.cluster(chain(shapes.nodes(NODES, cpu="30", memory="128Gi"), shapes.queues(), existing, waiting))
+    made = shapes.cluster(chain(shapes.nodes(nodes, cpu="30", memory="128Gi"), shapes.queues(), existing, waiting))
     for task in made.tasks.values():
         task.started = task.created if task.node >= 0 else None
     cycle(made, POLICY, NOW)
@@ -34,7 +34,7 @@ def full() -> Cluster:
 
 def run() -> Iterator[Row]:
     collect_seldom()
-    made = full()
+    made = full(NODES)
     last = f"job/wait-{GANGS - 1}"
     size = f"{NODES:,} nodes, {30 * NODES:,} running pods"
     yield measured(f"why, of a gang that waits, {size}", 0.3, None, lambda: made, lambda it: why(it, POLICY, NOW, last), 5)

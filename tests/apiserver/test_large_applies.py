@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import given, strategies as st
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.managed_fields import SharedFields, difference, leaves, to_fields
 from tests.apiserver.made import store
+from tests.calls import calls
 
 
 def service(count: int, shift: int = 0) -> dict[str, Any]:
@@ -21,22 +21,6 @@ def service(count: int, shift: int = 0) -> dict[str, Any]:
 
 def put(made: Store, body: dict[str, Any], manager: str = "m", *, force: bool = False) -> dict[str, Any]:
     return made.patch("services", "s", PatchRequest("apply", body), "default", options=WriteOptions(manager=manager, force=force))
-
-
-def calls(work: Callable[[], Any]) -> int:
-    """How many functions of Python are called."""
-    count = 0
-
-    def note(frame: Any, event: str, argument: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,11 @@ def largest_promises(cluster: Cluster, own: Job | None, count: int) -> list[Gone
 def _to_others(session: Session, shortage: Shortage, own: Job) -> str:
     """To whom the resource is promised, in words: the jobs that were admitted before, in the same queue or below it. Empty if to none."""
     cluster, column = session.cluster, shortage.column
-    within = [queue for queue in cluster.queues.values() if shortage.queue in ("", queue.name, *(up.name for up in _above(session, queue)))]
-    jobs = [job for queue in within for job in queue.jobs.values() if job is not own and (job.pending or not job.tasks)]
-    promised = sorted(((float(promised_to(job)[column]), job.uid) for job in jobs if job.promises.reserve is not None), reverse=True)
+    promising = [queue for queue in cluster.queues.values() if queue.inqueue[column] > 0]  # mostly none: a queue may have a million jobs
+    within = [queue for queue in promising if shortage.queue in ("", queue.name, *(up.name for up in _above(session, queue)))]
+    jobs = [job for queue in within for job in queue.jobs.values() if job.promises.reserve is not None and job is not own]
+    waiting = (job for job in jobs if job.pending or not job.tasks)
+    promised = sorted(((float(promised_to(job)[column]), job.uid) for job in waiting), reverse=True)
     found = [(amount, uid) for amount, uid in promised if amount > 0]
     if not found:
         return ""
@@ -111,11 +113,10 @@ def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change,
 def _room(session: Session, needed: dict[int, float]) -> tuple[Change, ...]:
     """This much more of each resource, on the node that has most of what is short."""
     nodes, dimensions = session.nodes, session.cluster.dimensions
-    rows = list(nodes)
-    if not rows:
+    if not nodes.count:
         return ()
-    column = max(needed, key=lambda each: needed[each] / max(float(nodes.allocatable[each, rows].sum()), 1.0))
-    row = max(rows, key=lambda each: float(nodes.allocatable[column, each]))
+    column = max(needed, key=lambda each: needed[each] / max(float(nodes.allocatable[each].sum()), 1.0))
+    row = int(np.where(nodes.alive, nodes.allocatable[column], -inf).argmax())
     amounts = {}
     for each, least in needed.items():
         name = dimensions.names[each]
