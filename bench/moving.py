@@ -49,6 +49,7 @@ class Shape(NamedTuple):
     nodes: int = 1000
     small_pods: int = 0  #: more pods that run on each node
     freed: int = 1  #: nodes that are freed before each cycle
+    phase: str = "Inqueue"
 
 
 SHAPES = {
@@ -65,6 +66,9 @@ SHAPES = {
     "evicting-2000": Shape("2,000 gangs, all different, evicting actions", 2000, all_different, 0.05, 1, EVICTING),
     "gangs": Shape("5,000 gangs of four shapes, gangpreempt and gangreclaim", 5000, four_shapes, 0.05, 1, BY_GANGS),
     "gangs-2000": Shape("2,000 gangs, all different, gangpreempt and gangreclaim", 2000, all_different, 0.05, 1, BY_GANGS),
+    "outside": Shape("5,000 gangs of four shapes, not let in", 5000, four_shapes, 0.02, phase="Pending"),
+    "outside-namespaces": Shape("5,000 gangs in 1,000 namespaces, not let in", 5000, four_shapes, 0.05, 1000, phase="Pending"),
+    "outside-different": Shape("5,000 gangs, all different, not let in", 5000, all_different, 0.05, phase="Pending"),
     "different-20000": Shape("20,000 gangs, all different", 20_000, all_different, 0.1),
 }
 
@@ -91,7 +95,7 @@ def built(shape: Shape) -> Cluster:
     def waiting() -> Iterator[shapes.Items]:
         for number in range(shape.gangs):
             where = {"queue": names[number // 4 % len(names)], "namespace": f"team-{number // 4 % shape.namespaces:04d}"}
-            yield shapes.gang(f"wait-{number:05d}", 4, shape.requests(number), phase="Inqueue", created=100_000 + number, **where)
+            yield shapes.gang(f"wait-{number:05d}", 4, shape.requests(number), phase=shape.phase, created=100_000 + number, **where)
 
     on = shapes.spread(shape.nodes)
     small = (

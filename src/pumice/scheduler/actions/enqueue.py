@@ -2,9 +2,10 @@
 
 A job that is let in (phase Inqueue) gets its pods created and its room reserved. One that is not does not block the next. Who reserves
 nothing is let in unasked, but not where a queue is closing: that would go on to place it. Of jobs that wait for the same one is asked
-for; until another is let in the others are refused as it was.
+for; until another is let in the others are refused as it was. Jobs for which there is certainly no room stay at rest.
 """
 
+from pumice.scheduler.framework.admission import Admission
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
@@ -21,7 +22,8 @@ class Enqueue(Action):
         for job in outside.values():
             if job.waiting_since is None and job.queue is not None and job.queue.exists:
                 session.before.set(job, waiting_since=session.now)
-        waiting = JobsByQueue(session, [alike for alike in session.together(outside) if alike.first.is_pending])
+        groups = [alike for alike in session.looked_at(outside) if alike.first.is_pending]
+        waiting = JobsByQueue(session, [*groups, *Admission(session).groups()])
         while queue := waiting.pop_queue():
             if (next_job := waiting.pop_job(queue)) is not None:
                 self._receive(session, queue, next_job)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.scheduler.model import EPSILON, Job, Mask, NDArray, Rows, Table, Template, Vector
+from pumice.scheduler.model import EPSILON, PODS, Job, Mask, NDArray, Rows, Table, Template, Vector
 from pumice.scheduler.model.job import cut_short_at
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Needs:
         self.holds = np.zeros(0, bool)  #: whether the job has pods that do not wait
         self.mixed = np.zeros(0, bool)  #: whether its pods differ in what they request, so that its amounts are less than most of them need
         self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
+        self.outside = np.zeros(0, bool)  #: whether the jobs were not let in when they asked
+        self.minimum: Table = np.zeros((width, 0))  #: of each resource, without pods, what one of these jobs asks for to be let in
         self._free: list[int] = []
         self._unread: set[int] = set()  #: slots of classes that have come in the present session: most of them go in it, too
 
@@ -61,7 +63,7 @@ class Needs:
         self._unread.discard(slot)
         self.members[slot] = []
         self.pods[slot] = self.waiting[slot] = 0
-        self.restless[slot] = False
+        self.restless[slot] = self.outside[slot] = False
         self._free.append(slot)
 
     def read(self, session: Session) -> None:
@@ -73,11 +75,11 @@ class Needs:
     def _grow(self) -> None:
         before = len(self.pods)
         more = max(64, before)
-        self.amounts = np.pad(self.amounts, ((0, 0), (0, more)))
+        self.amounts, self.minimum = (np.pad(each, ((0, 0), (0, more))) for each in (self.amounts, self.minimum))
         counts = self.pods, self.waiting, self.taking, self.least
         self.pods, self.waiting, self.taking, self.least = (np.pad(each, (0, more)) for each in counts)
-        facts = self.ready, self.holds, self.mixed, self.restless
-        self.ready, self.holds, self.mixed, self.restless = (np.pad(each, (0, more)) for each in facts)
+        facts = self.ready, self.holds, self.mixed, self.restless, self.outside
+        self.ready, self.holds, self.mixed, self.restless, self.outside = (np.pad(each, (0, more)) for each in facts)
         self.members += ([] for _ in range(more))
         self._free = list(range(before + more - 1, before - 1, -1))
 
@@ -88,7 +90,10 @@ class Needs:
         self.waiting[slot], self.ready[slot], self.mixed[slot] = len(job.pending), job.is_ready, len(templates) > 1
         self.taking[slot] = sum([tasks[template] for template in templates if not template.never_preempts])
         self.least[slot] = max(1, job.min_member - job.ready_count) if session.keeps_gangs else 1
-        self.holds[slot], self.restless[slot] = len(job.pending) < len(job.tasks), _is_restless(job, tasks)
+        self.outside[slot] = job.is_pending
+        self.holds[slot], self.restless[slot] = len(job.pending) < len(job.tasks), _is_restless(session, job, tasks)
+        self.minimum[:, slot] = job.min_resources
+        self.minimum[PODS, slot] = 0.0
         if len(templates) == 1:
             self.amounts[:, slot] = templates[0].taken
         elif templates:
@@ -111,6 +116,12 @@ class Needs:
             left = left[~found[left]]
         return found
 
+    def asks_for_less(self, slots: Rows, room: Vector) -> Mask:
+        """Which of these slots ask for no more than this to be let in, of what they ask for at all."""
+        asked = self.minimum[:, slots]
+        mask: Mask = ((asked <= room[:, None] + EPSILON) | (asked == 0)).all(axis=0)
+        return mask
+
     def below(self, slots: Rows, room: Vector) -> Mask:
         """Which of these slots have a pod that requests no more than this of any resource."""
         mask: Mask = np.all(self.amounts[:, slots] <= room[:, None] + EPSILON, axis=0)
@@ -131,9 +142,11 @@ def _distinct(room: Table) -> tuple[Table, Vector]:
     return columns.T, np.array([*times.values()], float)
 
 
-def _is_restless(job: Job, templates: Iterable[Template]) -> bool:
+def _is_restless(session: Session, job: Job, templates: Iterable[Template]) -> bool:
     """Whether a turn of the job may have an effect though there is no room for it, or it must be looked at for another reason."""
-    if job.is_pending or job.beyond or job.pending_best_effort or job.waiting_count or job.nominated_hypernodes:
+    if job.is_pending and not (session.limits_admission and job.has_min_resources and job.waiting_since is not None):
+        return True
+    if job.beyond or job.pending_best_effort or job.waiting_count or job.nominated_hypernodes:
         return True
     if job.asks_for_topology or not job.has_one_part or cut_short_at(job) is not None:
         return True
@@ -208,7 +221,7 @@ class AtRest:
     @property
     def sleeping(self) -> Mask:
         """A mask of the slots whose jobs are at rest."""
-        mask: Mask = ~self._awake & (self.needs.waiting > 0)
+        mask: Mask = ~self._awake & ((self.needs.waiting > 0) | self.needs.outside)
         return mask
 
     def wake(self, slot: int) -> None:

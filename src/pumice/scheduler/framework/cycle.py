@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from pumice.scheduler.framework.decisions import Decisions, JobOutcome
+from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES
 from pumice.scheduler.framework.last_decisions import MEMORY, recall, remember
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
@@ -121,8 +121,8 @@ def rehearse(
     return decisions
 
 
-def _look_at_each(session: Session, revision: int) -> list[JobOutcome]:
-    """The statuses of all jobs, by a cycle that looks at each. If nothing has changed since the session, from the state before it."""
+def _look_at_each(session: Session, revision: int) -> Decisions:
+    """The decisions of a cycle that looks at each job. If nothing has changed since the session, from the state before it."""
     cluster, is_same, changed = session.cluster, session.cluster.revision == revision, dict(session.cluster.changed)
     with Rehearsal(cluster, session.policy, session.world) as rehearsal:
         again = _taken_back(session) if is_same else []
@@ -135,8 +135,7 @@ def _look_at_each(session: Session, revision: int) -> list[JobOutcome]:
     if is_same:
         cluster.forget_changes()
         cluster.revision, cluster.changed = revision, changed
-    assert decisions.conclusion is not None
-    return decisions.conclusion.outcomes
+    return decisions
 
 
 def _taken_back(session: Session) -> list[Callable[[], None]]:

@@ -198,18 +198,29 @@ class Unsaid:
     def __init__(self, groups: list[list[Member]], pods: int) -> None:
         self.groups = groups
         self.pods = pods  #: number of their pods that wait
-        self.find_out: Callable[[], list[JobOutcome]] = list  #: set by the cycle: the statuses of all jobs, found by looking at each
+        self.find_out: Callable[[], Decisions]  #: set by the cycle, if there are any: the decisions of one that looks at each job
 
     @property
     def jobs(self) -> Iterator[Job]:
         return (member.job for members in self.groups for member in members)
 
     @cached_property
+    def _found(self) -> Decisions:
+        return self.find_out()
+
+    @cached_property
     def outcomes(self) -> list[JobOutcome]:
         uids = {job.uid for job in self.jobs}
-        found = self.find_out() if uids else []
+        conclusion = self._found.conclusion if uids else None
+        found = conclusion.outcomes if conclusion is not None else []
         its = ((outcome, [member for member in outcome.members if member.uid in uids]) for outcome in found)
         return [replace(outcome, members=members) for outcome, members in its if members]
+
+    @property
+    def events(self) -> list[GroupEvent]:
+        """The events of jobs that are not let in, by each cycle anew."""
+        uids = {job.uid for job in self.jobs if job.is_pending}
+        return [event for event in self._found.events if event.job.uid in uids] if uids else []
 
 
 class Conclusion(Struct, frozen=True):
@@ -283,13 +294,18 @@ class Decisions(Struct):
     placement_tries: list[PlacementTries] = field(default_factory=list)
     waiting: Sequence[Waiting] = field(default_factory=list)
     conclusion: Conclusion | None = None  #: what `groups` and `waiting` are made of
-    events: list[GroupEvent] = field(default_factory=list)
+    events: list[GroupEvent] = field(default_factory=list)  #: without those of jobs at rest
     failures: dict[Failure, None] = field(default_factory=dict)  #: failures of plugins, in the order in which they occurred
     again_at: float = inf  #: when pods that are held back now may be placed
 
     def tell(self, conclusion: Conclusion) -> None:
         """Take the statuses of jobs and the reasons of waiting pods from this conclusion."""
         self.conclusion, self.groups, self.waiting = conclusion, conclusion.groups(), conclusion.waiting()
+
+    @property
+    def all_events(self) -> list[GroupEvent]:
+        """The events with those of jobs at rest, which are found out now."""
+        return self.events if self.conclusion is None else [*self.events, *self.conclusion.at_rest.events]
 
     def of_those_looked_at(self) -> Decisions:
         """The decisions without the statuses of jobs at rest, of which nothing new is known."""

@@ -55,7 +55,7 @@ class Hopes:
             self._least = np.where(needs.mixed, 1, self._least)
         self._least_of_queue = one if nominates or evictable is not None else self._least
         self._takes_for_all = takes_for_all and session.plugins.are_trusted and bool(session.plugins.flat["preemptive_room"])
-        self._hopeful: Mask = self._resting.sleeping & (needs.pods >= self._least)
+        self._hopeful: Mask = self._resting.sleeping & (needs.pods >= self._least) & ~needs.outside
         self._were_passed_over = self._resting.passes_over
         self._resting.passes_over = True
         for slot in np.flatnonzero(self._hopeful & needs.holds).tolist():  # evictions could change the answer about these

@@ -93,7 +93,7 @@ class JobClasses:
         kept: JobClasses | None = memory.get(MEMORY)
         if kept is None or kept._basis != _basis(session):
             kept = memory[MEMORY] = JobClasses(session)
-            kept._look_at(session, cluster.waiting.values())
+            kept._look_at(session, {**cluster.waiting, **cluster.not_enqueued}.values())
             changed = [members[0].uid for members in kept._members.values()]
         else:
             kept._look_at(session, [*cluster.changed.values(), *kept._nominated])
@@ -122,19 +122,23 @@ class JobClasses:
 
     def wake_all(self) -> list[JobClass]:
         """The groups that were at rest until now."""
-        return [JobClass(members.copy(), passed_over=self.at_rest.passes_over) for members in self.at_rest.wake_all()]
+        return self._woken(self.at_rest.wake_all())
 
     def wake_job(self, job: Job) -> list[JobClass]:
         """The group of a job, if it was at rest until now."""
-        found = self.at_rest.wake_class(self._of[job.uid][0])
-        return [JobClass(members.copy(), passed_over=self.at_rest.passes_over) for members in found]
+        return self._woken(self.at_rest.wake_class(self._of[job.uid][0]))
+
+    def _woken(self, groups: list[list[Member]]) -> list[JobClass]:
+        """The groups that were at rest until now. Whoever is still outside was passed over by enqueue."""
+        passes_over = self.at_rest.passes_over
+        return [JobClass(members.copy(), passed_over=passes_over or members[0].job.is_pending) for members in groups]
 
     def _look_at(self, session: Session, jobs: Iterable[Job]) -> None:
         self._own.clear()
         no_longer_lone: list[Job] = []
         for job in jobs:
             self._forget(job.uid)
-            if not job.pending or job.queue is None:
+            if job.queue is None or not (job.pending or (job.is_pending and not job.tasks)):
                 continue
             if not _is_plain(job) or session.queues_need_comparing:  # there each job has its own turn
                 self._take_in(session, job, job.uid, job.uid)
@@ -192,7 +196,7 @@ def _basis(session: Session) -> tuple[Any, ...]:
 def _roughly(job: Job) -> Hashable:
     """What jobs that are alike have in common, as far as it is cheap to know."""
     assert job.queue is not None
-    first = next(iter(job.tasks.values())).template
+    first = next((task.template for task in job.tasks.values()), _least(job))
     return job.queue.name, job.namespace, job.priority, job.min_member, len(job.tasks), job.phase, first
 
 

@@ -76,7 +76,8 @@ def conclude(session: Session) -> Conclusion:
     """The statuses of all jobs that waited or may have changed. The jobs' phases are set, and the rest of the decisions is filled in."""
     cluster, decisions = session.cluster, session.decisions
     explained = {waiting.task.uid for waiting in session.refused}
-    groups = session.together({**cluster.changed, **cluster.not_enqueued})
+    session.together(cluster.changed)
+    groups = session.looked_at({**cluster.changed, **cluster.not_enqueued})
     outcomes = [_outcome(session, alike, explained) for alike in groups]
     for outcome in outcomes:
         phase = outcome.phase

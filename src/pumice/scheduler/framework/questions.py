@@ -7,8 +7,10 @@ questions that need more than the folded answer, are methods.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property, cmp_to_key
+from functools import cached_property, cmp_to_key, reduce
 from typing import Any, cast
+
+import numpy as np
 
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.fit_errors import Shortage
@@ -160,6 +162,22 @@ class Questions:
             self.refuse_admission(job, _too_much(job))
             return False
         return bool(self._folded["job_enqueueable"](job))
+
+    @cached_property
+    def _admission_rooms(self) -> list[Callable[[Queue], Vector]]:
+        """The methods that say how much may be let in, in the first tier that decides: it may let in whom later ones would refuse."""
+        first = next(filter(None, self.plugins.tiers["job_enqueueable"]), []) if self.plugins.are_trusted else []
+        plugins = [method.__self__ for method in first]  # type: ignore[attr-defined]
+        return [plugin.admission_room for plugin in plugins if hasattr(plugin, "admission_room")]
+
+    @property
+    def limits_admission(self) -> bool:
+        """Whether there is an upper bound of what may be let in, so that jobs outside may be at rest."""
+        return self.policy.has_action("enqueue") and bool(self._admission_rooms) and not self.queues_need_comparing
+
+    def admission_room(self, queue: Queue) -> Vector:
+        """An upper bound of what a job of the queue may ask for to be let in now."""
+        return reduce(np.minimum, [method(queue) for method in self._admission_rooms])
 
     def job_starving(self, job: Job) -> bool:
         return self._folded["job_starving"](job) and not self.holds_back(job)

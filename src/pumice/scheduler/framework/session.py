@@ -209,6 +209,10 @@ class Session(Questions):
             for job in others.values():
                 if job in self.job_classes:
                     self.alike += self.job_classes.wake_job(job)
+        return self.looked_at(others)
+
+    def looked_at(self, others: dict[str, Job]) -> list[JobClass]:
+        """The groups of `alike`, and each of the other jobs that is in none of them, nor at rest, as a group of one."""
         known = self.job_classes if self.job_classes is not None else {alike.first for alike in self.alike}
         return [*self.alike, *(JobClass.alone(job) for job in self.jobs(job for job in others.values() if job not in known))]
 

@@ -9,7 +9,7 @@ from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_and_allowed, lacking
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import Job, Range, Vector
+from pumice.scheduler.model import Job, Queue, Range, Vector
 from pumice.scheduler.model.resources import as_vector
 
 DEFAULT_FACTOR = 1.2
@@ -46,6 +46,9 @@ class Overcommit(Plugin):
         numbers = asked_and_allowed(self.session, job, short, "", self._promised + self._used, self._limit)
         self.session.refuse_admission(job, f"resource in cluster is overused: {names}. {self.factor:g} times the cluster: {numbers}")
         return Vote.REJECT
+
+    def admission_room(self, queue: Queue) -> Vector:
+        return self._limit - self._used - self._promised
 
     def job_enqueued(self, job: Job) -> None:
         if job.has_min_resources:

@@ -37,6 +37,10 @@ class Share:
         return self.queue.elastic
 
     @property
+    def claimed(self) -> Vector:
+        return self.queue.held + self.inqueue - self.elastic
+
+    @property
     def share(self) -> float:
         """The queue's share: the greatest ratio of what it holds to what it deserves, over all resources."""
         held = self.queue.held
@@ -172,9 +176,13 @@ class Proportion(Plugin):
         share = self._shares[queue.name]
         if not job.has_min_resources:
             return Vote.PERMIT
-        claimed = queue.held + share.inqueue - share.elastic
+        claimed = share.claimed
         short = lacking(job, claimed, share.limit)
         return refuse(self.session, job, short, queue.name, claimed, share.limit) if short else Vote.PERMIT
+
+    def admission_room(self, queue: Queue) -> Vector:
+        share = self._shares[queue.name]
+        return share.limit - share.claimed if queue.open else np.full_like(queue.held, -np.inf)
 
     def job_enqueued(self, job: Job) -> None:
         if job.has_min_resources and job.queue is not None:

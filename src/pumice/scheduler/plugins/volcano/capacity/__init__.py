@@ -114,12 +114,22 @@ class Capacity(Plugin):
         if not job.has_min_resources:
             return Vote.PERMIT
         for level in account.upward:
-            claimed = level.held + level.inqueue - level.elastic
-            devices = np.maximum(self._devices.held(level), level.inqueue)
-            claimed = np.where(self._devices.columns, devices, claimed)
+            claimed = self._claimed(level)
             if short := lacking(job, claimed, level.limit):
                 return refuse(self.session, job, short, level.queue.name, claimed, level.limit)
         return Vote.PERMIT
+
+    def _claimed(self, level: QueueAccount) -> Vector:
+        """What jobs hold or were promised."""
+        devices = np.maximum(self._devices.held(level), level.inqueue)
+        claimed: Vector = np.where(self._devices.columns, devices, level.held + level.inqueue - level.elastic)
+        return claimed
+
+    def admission_room(self, queue: Queue) -> Vector:
+        account = self._account(queue)
+        if account is None or not queue.open:
+            return np.full_like(queue.held, -np.inf)
+        return reduce(np.minimum, [level.limit - self._claimed(level) for level in account.upward])
 
     def job_enqueued(self, job: Job) -> None:
         account = self._account(job.queue)
