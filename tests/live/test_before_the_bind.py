@@ -10,6 +10,7 @@ import pytest
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
+from pumice.api.times import instant
 from pumice.client.failures import ApiError
 from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
@@ -166,6 +167,7 @@ def test_a_claim_of_devices_is_allocated_and_reserved_before_the_bind() -> None:
         ]
         where = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]
         assert allocation["nodeSelector"] == {"nodeSelectorTerms": where}
+        assert instant(allocation["allocationTimestamp"]) > 0  # kube-scheduler adds it later if it is missing, and is refused
         assert [user["name"] for user in claim["status"]["reservedFor"]] == ["train-0"]
         assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
         order = [(plural, sub) for _, plural, sub, _ in api.writes if plural in ("resourceclaims", "pods")]

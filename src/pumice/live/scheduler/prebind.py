@@ -12,6 +12,7 @@ from uuid import uuid4
 from pumice.api import Object
 from pumice.api.annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, EXTENDED_CLAIM, SELECTED_NODE
 from pumice.api.kinds import NATIVE_POD_GROUPS, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
+from pumice.api.times import rfc3339
 from pumice.client.client import Backoff
 from pumice.client.failures import ApiError, Fenced, KubeError
 from pumice.client.pods import amend_status
@@ -150,7 +151,8 @@ class PreBind:
             if not wanted.results:
                 raise NotPrepared(f"claim {wanted.claim} is not allocated any more")
             claim = await self._protected(claim)
-            status["allocation"] = _allocation(claim, wanted)
+            # kube-scheduler would add a missing time when it reserves the claim for another pod, which the API server refuses
+            status["allocation"] = {**_allocation(claim, wanted), "allocationTimestamp": rfc3339(self._clock.now())}
         elif any(user.get("uid") in (pod.uid, wanted.user and wanted.user.uid) for user in users):
             return
         status["reservedFor"] = [*users, _user(pod, wanted.user)]
