@@ -469,3 +469,36 @@ def test_discovery_and_openapi_have_both_versions() -> None:
     told = document([kind for kind in made.kinds if (kind.group, kind.version) == ("scheduling.k8s.io", "v1beta1")])
     claims = told["components"]["schemas"]["scheduling.v1beta1.PodGroupSpec"]["properties"]["resourceClaims"]
     assert claims["x-kubernetes-list-map-keys"] == ["name"]
+
+
+DEVICE = {
+    "name": "d",
+    "attributes": {"a": {"ints": [1]}},
+    "consumesCounters": [{"counterSet": "c", "counters": {}, "compatibilityGroups": ["x"]}],
+}
+SLICE = {"driver": "d", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "devices": [DEVICE]}
+REQUEST = {"deviceClassName": "gpu", "derivedAttributes": [{"name": "e.com/a", "expression": "1"}]}
+
+
+@pytest.mark.parametrize(
+    ("gate", "resource", "spec", "path"),
+    [
+        ("DRADerivedAttributes", "resourceclaims", {"devices": {"requests": [{"name": "r", "exactly": REQUEST}]}}, "derivedAttributes"),
+        ("DRADeviceCompatibilityGroups", "resourceslices", SLICE, "compatibilityGroups"),
+        ("DRAListTypeAttributes", "resourceslices", SLICE, "ints"),
+        ("DRAOptionalNodeOperations", "resourceslices", SLICE | {"skipNodeOperations": ["*"]}, "skipNodeOperations"),
+        ("DRAPartitionableDevicesType", "resourceslices", SLICE | {"partitionTypeAttribute": "e.com/a"}, "partitionTypeAttribute"),
+        (
+            "InPlacePodVerticalScalingSchedulerPreemption",
+            "nodes",
+            {"podPreemptionPolicy": {"disableResizePreemption": ["a"]}},
+            "podPreemptionPolicy",
+        ),
+    ],
+)
+def test_a_field_of_devices_or_nodes_is_kept_while_its_gate_is_on(gate: str, resource: str, spec: dict[str, Any], path: str) -> None:
+    named = resource if resource == "nodes" else f"{resource}.resource.k8s.io"
+    for gates, kept in (({gate}, True), (set[str](), False)):
+        namespace = "default" if resource == "resourceclaims" else ""
+        made = store(gates=gates).create(named, {"metadata": {"name": "x"}, "spec": spec}, namespace)
+        assert (path in str(made)) is kept

@@ -173,11 +173,26 @@ def test_what_cannot_be_translated_is_told_in_one_line(objects: list[Object], to
     assert line in found and "\n" not in found
 
 
+@pytest.mark.parametrize("to", ["native", "volcano"])
+def test_a_pod_that_a_server_names_is_called_by_what_its_name_begins_with(to: str) -> None:
+    made = pod("")
+    made["metadata"] = {"generateName": "worker-", "annotations": made["metadata"]["annotations"]}
+    if to == "volcano":
+        made["metadata"].pop("annotations")
+        made["spec"]["schedulingGroup"] = {"podGroupName": "train"}
+    assert told([made], to)[0].startswith("Pod default/worker-: left as it is: ")
+    *_, moved = silent([group() if to == "native" else native(), made], to)
+    assert moved["metadata"]["generateName"] == "worker-" and "name" not in moved["metadata"]
+    assert ("schedulingGroup" in moved["spec"]) is (to == "native")
+
+
 def test_what_says_nothing_is_not_told() -> None:
     assert told([native(disruptionMode={"single": {}}, priority=7, priorityClassName="high")], "volcano") == []
 
 
-@pytest.mark.parametrize("odd", [{"metadata": {}}, {"spec": {"minMember": "x"}}, {"metadata": {"name": "a", "labels": [1]}}])
+@pytest.mark.parametrize(
+    "odd", [{"metadata": {}}, {"metadata": {"generateName": "a"}}, {"spec": {"minMember": "x"}}, {"metadata": {"name": "a", "labels": [1]}}]
+)
 def test_an_object_that_cannot_be_read_is_an_error(odd: Object) -> None:
     with pytest.raises(InputError, match="PodGroup"):
         silent([group() | odd], "native")

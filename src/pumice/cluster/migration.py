@@ -64,14 +64,14 @@ def _check(subject: Object) -> None:
     template, struct = _template_of(subject), KINDS.get((group_of(subject["apiVersion"]), subject["kind"]))
     try:
         convert(subject["metadata"], Metadata)
-        if not subject["metadata"].get("name"):
+        if not (subject["metadata"].get("name") if kind_of(subject) in (*SOURCES, kinds.POD_GROUP) else _name(subject)):
             raise ValueError("it has no name")
         if struct is not None:
             convert(subject, struct)
         if template is not None:
             convert(_as_pod(subject, template), Pod)
     except ValueError as error:  # also msgspec.ValidationError
-        raise InputError(str(error), subject=f"{subject['kind']} {subject['metadata'].get('name')}") from None
+        raise InputError(str(error), subject=f"{subject['kind']} {_name(subject)}".strip()) from None
 
 
 def _template_of(subject: Object) -> Object | None:
@@ -91,8 +91,14 @@ def _where(subject: Object) -> str:
     return namespace_of(subject) or "default"
 
 
+def _name(subject: Object) -> str:
+    """The name of an object, or that by which a server will name it; empty if it has neither."""
+    meta = subject["metadata"]
+    return meta.get("name") or meta.get("generateName") or ""
+
+
 def _named(subject: Object) -> str:
-    return f"{subject['kind']} {_where(subject)}/{name_of(subject)}"
+    return f"{subject['kind']} {_where(subject)}/{_name(subject)}"
 
 
 def _new(kind: Kind, subject: Object, name: str, spec: Object, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Object:
@@ -118,7 +124,7 @@ def _keep(template: Object, part: str, values: dict[str, str]) -> None:
 
 
 def _to_volcano(given: list[Object], tell: Tell) -> Outcome:
-    known = Memory({**each, "metadata": {**each["metadata"], "uid": "", "namespace": _where(each)}} for each in given)
+    known = Memory({**each, "metadata": {**each["metadata"], "name": _name(each), "uid": "", "namespace": _where(each)}} for each in given)
     made: dict[tuple[str, str], Object] = {}
     others, moved = [], []
     for subject in given:
@@ -151,7 +157,7 @@ def _to_volcano(given: list[Object], tell: Tell) -> Outcome:
 
 
 def _as_pod(subject: Object, template: Object) -> Object:
-    meta = {**(template.get("metadata") or {}), "name": name_of(subject), "namespace": _where(subject)}
+    meta = {**(template.get("metadata") or {}), "name": _name(subject), "namespace": _where(subject)}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template.get("spec") or {}}
 
 

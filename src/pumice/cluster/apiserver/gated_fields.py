@@ -1,7 +1,8 @@
 """Fields of gates that are off. A writer leaves them out, unless the stored object has them."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from functools import cache
+from typing import Any
 
 from pumice.api import Object
 from pumice.cluster.apiserver.declared_rules import _option
@@ -28,13 +29,15 @@ def _disabled(shape: Shape, value: Object, gates: Set[str]) -> _Held:
         if name in value and gate not in gates:
             found.append((shape, name, value))
     for name, inner in deeper:
-        held = value.get(name)
-        if type(held) is list:
-            for each in held:
-                found += _disabled(inner, each, gates)
-        elif held:
-            found += _disabled(inner, held, gates)
+        for each in _structs_in(shape.fields[name], value.get(name)):
+            found += _disabled(inner, each, gates)
     return found
+
+
+def _structs_in(field: Shape, held: Any) -> Iterable[Object]:
+    if not held:
+        return ()
+    return held.values() if field.kind == "map" else held if field.kind == "list" else (held,)
 
 
 def _gated(shape: Shape) -> Gated:
