@@ -5,10 +5,10 @@ what runs ends or moves; changes to waiting pods are in `pod_changes.py`, those 
 """
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from pumice.answers.sketch import Sketch
 from pumice.api import rfc3339
@@ -27,12 +27,13 @@ class Change(Struct, frozen=True, tag_field="change"):
     """Base class of all changes."""
 
     comes_last: ClassVar[bool] = False  #: among several changes
+    words: ClassVar[str]  #: with the names of fields in braces
 
     def make(self, sketch: Sketch) -> None:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        raise NotImplementedError
+        return self.words.format_map({name: _text(value) for name, value in asdict(self).items()})
 
 
 class MoreRoom(Change, frozen=True, tag="room"):
@@ -40,9 +41,7 @@ class MoreRoom(Change, frozen=True, tag="room"):
 
     node: str
     amounts: Amounts
-
-    def __str__(self) -> str:
-        return f"{_amounts_text(self.amounts)} more on node {self.node}"
+    words: ClassVar[str] = "{amounts} more on node {node}"
 
     def make(self, sketch: Sketch) -> None:
         nodes = sketch.cluster.nodes
@@ -79,9 +78,7 @@ class MoreNodes(Change, frozen=True, tag="nodes"):
 
 class Uncordon(Change, frozen=True, tag="uncordon"):
     node: str
-
-    def __str__(self) -> str:
-        return f"uncordon node {self.node}"
+    words: ClassVar[str] = "uncordon node {node}"
 
     def make(self, sketch: Sketch) -> None:
         wire = sketch.cluster.nodes.wire[sketch.cluster.nodes.rows[self.node]]
@@ -93,9 +90,7 @@ class Recover(Change, frozen=True, tag="recover"):
     """A node is healthy again, and loses the taints that its conditions gave it."""
 
     node: str
-
-    def __str__(self) -> str:
-        return f"node {self.node} healthy again"
+    words: ClassVar[str] = "node {node} healthy again"
 
     def make(self, sketch: Sketch) -> None:
         (wire,) = _wires(sketch, (self.node,))
@@ -158,7 +153,7 @@ class MoreQuota(Change, frozen=True, tag="quota"):
 
     def __str__(self) -> str:
         field = "guarantee and deserved" if self.field == "guarantee" else self.field
-        return f"{field} of {_amounts_text(self.amounts)} for queue {self.queue}"
+        return f"{field} of {_text(self.amounts)} for queue {self.queue}"
 
     def make(self, sketch: Sketch) -> None:
         queue = sketch.cluster.queues[self.queue].wire
@@ -181,9 +176,7 @@ class RaiseQuota(Change, frozen=True, tag="resource-quota"):
 
     quota: str  #: namespace/name
     amounts: Amounts
-
-    def __str__(self) -> str:
-        return f"ResourceQuota {self.quota} with {_amounts_text(self.amounts)}"
+    words: ClassVar[str] = "ResourceQuota {quota} with {amounts}"
 
     def make(self, sketch: Sketch) -> None:
         known: ResourceQuota = sketch.cluster.of("ResourceQuota")[self.quota]
@@ -194,9 +187,7 @@ class RaiseQuota(Change, frozen=True, tag="resource-quota"):
 
 class OpenQueue(Change, frozen=True, tag="open"):
     queue: str
-
-    def __str__(self) -> str:
-        return f"open queue {self.queue}"
+    words: ClassVar[str] = "open queue {queue}"
 
     def make(self, sketch: Sketch) -> None:
         queue = sketch.cluster.queues[self.queue].wire
@@ -206,9 +197,7 @@ class OpenQueue(Change, frozen=True, tag="open"):
 
 class MakeQueue(Change, frozen=True, tag="make-queue"):
     queue: str
-
-    def __str__(self) -> str:
-        return f"create queue {self.queue}"
+    words: ClassVar[str] = "create queue {queue}"
 
     def make(self, sketch: Sketch) -> None:
         sketch.put("Queue", Queue(Metadata(name=self.queue), status=QueueStatus(state="Open")))
@@ -218,9 +207,7 @@ class Gone(Change, frozen=True, tag="gone"):
     """Pods, or all pods of PodGroups, have ended or were deleted."""
 
     whose: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"without {', '.join(self.whose)}"
+    words: ClassVar[str] = "without {whose}"
 
     def make(self, sketch: Sketch) -> None:
         cluster = sketch.cluster
@@ -244,9 +231,7 @@ class Move(Change, frozen=True, tag="move"):
 
     pod: str  #: namespace/name
     node: str
-
-    def __str__(self) -> str:
-        return f"pod/{self.pod} moved to node {self.node}"
+    words: ClassVar[str] = "pod/{pod} moved to node {node}"
 
     def make(self, sketch: Sketch) -> None:
         task = sketch.cluster.tasks[self.pod]
@@ -269,8 +254,10 @@ def quantities(amounts: Amounts) -> dict[str, Quantity]:
     return {name: quantity(text) for name, text in amounts.items()}
 
 
-def _amounts_text(amounts: Amounts) -> str:
-    return ", ".join(f"{amount} {name}" for name, amount in amounts.items())
+def _text(value: Any) -> str:
+    """Names and amounts with commas between them, and anything else as it is."""
+    parts = [f"{amount} {name}" for name, amount in value.items()] if isinstance(value, dict) else value
+    return ", ".join(parts) if isinstance(parts, list | tuple) else str(parts)
 
 
 def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:

@@ -56,9 +56,7 @@ class MakeGroup(Change, frozen=True, tag="make-podgroup"):
     """Create the PodGroup that pods name. A pod that names none gets a PodGroup of its own."""
 
     whose: str
-
-    def __str__(self) -> str:
-        return f"create the PodGroup of {self.whose}"
+    words: ClassVar[str] = "create the PodGroup of {whose}"
 
     def make(self, sketch: Sketch) -> None:
         cluster = sketch.cluster
@@ -77,9 +75,7 @@ class AskScheduler(Change, frozen=True, tag="scheduler"):
 
     whose: str
     scheduler: str
-
-    def __str__(self) -> str:
-        return f"schedulerName {self.scheduler} for {self.whose}"
+    words: ClassVar[str] = "schedulerName {scheduler} for {whose}"
 
     def make(self, sketch: Sketch) -> None:
         kind, namespace, name = self.whose.split("/")
@@ -115,9 +111,7 @@ class Ungate(Change, frozen=True, tag="ungate"):
     whose: str
     gates: tuple[str, ...]
     comes_last: ClassVar[bool] = True
-
-    def __str__(self) -> str:
-        return f"remove the scheduling gate {', '.join(self.gates)} from {self.whose}"
+    words: ClassVar[str] = "remove the scheduling gate {gates} from {whose}"
 
     def make(self, sketch: Sketch) -> None:
         for task in waiting_of(sketch.cluster, self.whose):
@@ -130,9 +124,7 @@ class Ungate(Change, frozen=True, tag="ungate"):
 class Tolerate(Change, frozen=True, tag="tolerate"):
     whose: str
     taints: tuple[str, ...]  #: as kubectl writes them, `key=value:effect`
-
-    def __str__(self) -> str:
-        return f"a toleration of {', '.join(self.taints)} for {self.whose}"
+    words: ClassVar[str] = "a toleration of {taints} for {whose}"
 
     def make(self, sketch: Sketch) -> None:
         resubmit(sketch, self.whose)
@@ -196,9 +188,7 @@ class MakeClaim(Change, frozen=True, tag="claim"):
     """A PersistentVolumeClaim is created, bound to a volume that every node can reach."""
 
     claim: str  #: namespace/name
-
-    def __str__(self) -> str:
-        return f"create PersistentVolumeClaim {self.claim}"
+    words: ClassVar[str] = "create PersistentVolumeClaim {claim}"
 
     def make(self, sketch: Sketch) -> None:
         namespace, _, name = self.claim.partition("/")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -47,9 +47,7 @@ class SmallerPods(Change, frozen=True, tag="smaller-pods"):
 
     whose: str
     amounts: Amounts
-
-    def __str__(self) -> str:
-        return f"pods of {', '.join(f'{amount} {name}' for name, amount in self.amounts.items())}"
+    words: ClassVar[str] = "pods of {amounts}"
 
     def make(self, sketch: Sketch) -> None:
         resubmit(sketch, self.whose)
@@ -106,9 +104,7 @@ class StateAmounts(Change, frozen=True, tag="state-amounts"):
 class OtherQueue(Change, frozen=True, tag="other-queue"):
     group: str
     queue: str
-
-    def __str__(self) -> str:
-        return f"in queue {self.queue}"
+    words: ClassVar[str] = "in queue {queue}"
 
     def make(self, sketch: Sketch) -> None:
         resubmit(sketch, f"podgroup/{self.group}")
@@ -145,9 +141,7 @@ class OtherPriority(Change, frozen=True, tag="other-priority"):
 
     whose: str
     priority_class: str
-
-    def __str__(self) -> str:
-        return f"priority class {self.priority_class}"
+    words: ClassVar[str] = "priority class {priority_class}"
 
     def make(self, sketch: Sketch) -> None:
         cluster = sketch.cluster
@@ -165,9 +159,7 @@ class Drain(Change, frozen=True, tag="drain"):
     """A node accepts no more pods, and its pods wait for another node."""
 
     node: str
-
-    def __str__(self) -> str:
-        return f"drain node {self.node}"
+    words: ClassVar[str] = "drain node {node}"
 
     def make(self, sketch: Sketch) -> None:
         nodes = sketch.cluster.nodes
@@ -203,9 +195,7 @@ class QueueField(Change, frozen=True, tag="queue-field"):
     queue: str
     field: str
     value: str
-
-    def __str__(self) -> str:
-        return f"queue {self.queue}: {self.field} {self.value}"
+    words: ClassVar[str] = "queue {queue}: {field} {value}"
 
     @classmethod
     def read(cls, text: str) -> QueueField:
