@@ -14,7 +14,7 @@ import pytest
 from pumice.api.kinds import POD_GROUPS, PODS, QUEUES
 from pumice.client.odd_json import DEEPEST, readable
 from pumice.client.transport import Transport
-from pumice.live.scheduler import effects
+from pumice.live.scheduler import cycle_timing, effects
 from pumice.scheduler.model.cluster import Cluster
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.stories import scheduling, server, until
@@ -57,6 +57,21 @@ def test_an_object_that_cannot_be_taken_in_is_tried_again_with_growing_pauses(
 
     with caplog.at_level(logging.ERROR):
         run(story())
+
+
+def test_it_is_tried_again_soon_though_idle_cycles_are_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[Any] = []
+
+    async def story() -> None:
+        monkeypatch.setattr(cycle_timing, "IDLE_LEAST_S", 1e6)
+        async with scheduling(api := server("a")) as scheduler:
+            await asyncio.sleep(5)
+            monkeypatch.setattr(scheduler.cluster, "put", unwilling(scheduler.cluster, "odd-0", tries, scheduler.clock))
+            api.pod("odd-0", 1)
+            await asyncio.sleep(60)
+            assert len(tries) >= 2
+
+    run(story())
 
 
 def test_it_is_forgotten_once_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Kind, ObjectRef
 from pumice.client.client import is_refusal
 from pumice.client.failures import ApiError, NoAnswer
+from pumice.live.scheduler import cycle_timing
 from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.sender import BACKOFF
 from pumice.live.scheduler.sent_status import WriteBackoff
@@ -177,6 +178,22 @@ def test_a_group_that_is_made_anew_under_its_name_does_not_wait_for_what_the_old
             await until(gang(api), within_s=5)
 
     run(story(), limit_s=2000)
+
+
+def test_it_is_tried_again_after_its_pause_though_idle_cycles_are_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        monkeypatch.setattr(cycle_timing, "IDLE_LEAST_S", 1e6)
+        api = server("a")
+        done = gang(api)
+        refusing = Refusing(api, "update", POD_GROUPS)
+        async with scheduling(api):
+            await until(lambda: len(api.placed("train")) == 1)
+            await asyncio.sleep(60)
+            assert len(refusing.tries) >= 3
+            refusing.on = False
+            await until(done, within_s=130)
+
+    run(story())
 
 
 def test_pauses_double_and_are_forgiven() -> None:

@@ -226,17 +226,17 @@ class AssumedPods:
 
     def _not_written(self, kind: str, key: str, what: str, about: InvolvedObject, error: KubeError) -> None:
         """Report a failed write. The next cycle makes it again: after the period, or, if it was refused, after a growing pause. What
-        is gone has a pause too: the watch is about to show that."""
+        is gone has a pause too: the watch is about to show that. After the cycle the loop knows of the pause."""
         self._metrics.writes.add(kind, "failed")
         if _is_gone(error):
             self._sent_status.pauses.longer(kind, key, self._clock.now())
         elif not is_refusal(error):
             if isinstance(error, ApiError) and error.code >= 500:
                 self._warn(kind, error, "%s was not written: %s", what, error)
-            self._request_cycle(Urgency.LATER)
         elif self._sent_status.pauses.refused(kind, key, self._clock.now()) and not of_ending_namespace(error):
             log.warning("%s was not written, and is tried again with pauses, as are others like it: %s", what, error)
             self._tell(EventRecord(about, "Warning", "WriteRefused", f"{what} was not written: {error}"))
+        self._request_cycle(Urgency.LATER)
 
     def fenced(self) -> None:
         self.lost_lead = True

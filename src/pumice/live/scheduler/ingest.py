@@ -72,6 +72,7 @@ class Ingest:
             urgency = self._removed(kind, change) if isinstance(change, Deleted) else self._put(kind, change.object, change.key)
         except Exception as error:
             self._passed_over.failed(kind, change, error, self._clock.now())
+            self._request_cycle(Urgency.LATER)  # after it the loop knows when to try again, however seldom idle cycles are
             return
         self._passed_over.succeeded(kind, change)
         if urgency:

@@ -110,7 +110,7 @@ class Scheduler:
         self._failure: BaseException | None = None
         self._broken = asyncio.Event()
         self._event_translation = EventTranslation(self.cluster)
-        self._next_try = NEVER  #: when a pod of the scheduling queue is due, held back pods may go, or an object is tried again
+        self._next_try = NEVER  #: when a pod of the scheduling queue is due, held back pods may go, or an object or a write is tried again
         self._assumed_pods = AssumedPods(
             self.cluster,
             self._sent_status,
@@ -340,6 +340,7 @@ class Scheduler:
         for uid in self._sent_status.pauses.over("PodGroup", now):
             if (job := self.cluster.jobs.get(uid)) is not None:
                 self.cluster.report_again(job)
+                self._request_cycle(Urgency.LATER)
         self._sender.send(requests)
         for event in requests.events:
             self.recorder.tell(event)
@@ -354,6 +355,7 @@ class Scheduler:
         took_s = self.cycled_at - now
         self._cycle_timer.cycled(now, took_s)
         self._next_try = min(self._event_translation.next_due(), decisions.again_at, self._ingest.next_due())
+        self._next_try = min(self._next_try, self._sent_status.pauses.next_end(now))
         self.metrics.observe_cycle(decisions, now, took_s)
         for observer in self._cycle_observers:
             observer.cycled(decisions, now, took_s)

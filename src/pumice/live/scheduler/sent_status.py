@@ -84,6 +84,10 @@ class WriteBackoff:
         pause = self._pauses.get(Write(kind, name))
         return pause is not None and now < pause.until
 
+    def next_end(self, now: float) -> float:
+        """When the first of the pauses ends that are under way; inf if none is."""
+        return min((pause.until for pause in self._pauses.values() if now < pause.until), default=inf)
+
     def over(self, kind: str, now: float) -> list[str]:
         """The names of the writes of a kind that may be tried again, each returned once for a pause."""
         found = [write for write, pause in self._pauses.items() if write.kind == kind and now >= pause.until and not pause.over]
