@@ -51,7 +51,7 @@ class RealCluster:
         self._flags = flags
         self._audited = [USERS[user][0] for user in audited]
         self.audit_log = folder / "audit.log"
-        self._etcd_url, self._peer_url = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        self.etcd_url, self._peer_url = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
         self._port = free_port()
         self.server = f"https://127.0.0.1:{self._port}"
         self._authority = Authority(time.time(), days=2)
@@ -129,8 +129,8 @@ class RealCluster:
     def _etcd_flags(self) -> list[str]:
         return [
             f"--data-dir={self.folder / 'etcd'}",
-            f"--listen-client-urls={self._etcd_url}",
-            f"--advertise-client-urls={self._etcd_url}",
+            f"--listen-client-urls={self.etcd_url}",
+            f"--advertise-client-urls={self.etcd_url}",
             f"--listen-peer-urls={self._peer_url}",
             f"--initial-advertise-peer-urls={self._peer_url}",
             f"--initial-cluster=default={self._peer_url}",
@@ -141,7 +141,7 @@ class RealCluster:
 
     def _apiserver_flags(self) -> list[str]:
         return [
-            f"--etcd-servers={self._etcd_url}",
+            f"--etcd-servers={self.etcd_url}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
             f"--secure-port={self._port}",

@@ -1,0 +1,152 @@
+"""Small random states for Volcano's scheduler: nodes, queues, gangs of which some run, and a configuration."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import yaml
+
+ACTIONS = (
+    "enqueue, allocate, backfill",
+    "enqueue, allocate, preempt, reclaim, backfill",
+    "enqueue, allocate, reclaim",
+    "enqueue, allocate, preempt",
+    "allocate, preempt",
+    "enqueue, allocate, gangpreempt",
+    "enqueue, allocate, gangreclaim",
+)
+PRIORITIES = {"low": 10, "mid": 100, "high": 1000}
+GPU = "nvidia.com/gpu"
+MEMORY = {"1Gi": 1, "2Gi": 2, "4Gi": 4, "8Gi": 8, "16Gi": 16}
+Document = dict[str, Any]
+
+
+class State:
+    """One state; the same for the same seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._draw = random.Random(seed)
+        self._often = lambda share: self._draw.random() < share
+        self._gpus = self._often(0.5)
+        self._with_capacity = self._often(0.45)
+        self._tree = self._with_capacity and self._often(0.4)
+        self._left: dict[str, dict[str, float]] = {}  #: by node: room for running pods
+        self._seconds = 0
+        nodes = [self._node(f"n{number}") for number in range(1, self._draw.randint(2, 5))]
+        queues = self._queues()
+        names = [item["metadata"]["name"] for item in queues if item["metadata"]["name"] != "root"]
+        gangs = [item for number in range(self._draw.randint(2, 6)) for item in self._gang(f"j{number}", self._draw.choice(names))]
+        self.documents = [self._configuration(), *_priority_classes(), *nodes, *queues, *gangs]
+
+    def _configuration(self) -> Document:
+        first: list[Document] = [{"name": "priority"}, {"name": "gang"}, *([{"name": "conformance"}] if self._often(0.5) else [])]
+        second: list[Document] = [{"name": "predicates"}, {"name": "nodeorder"}]
+        second.append({"name": "capacity", "enableHierarchy": self._tree} if self._with_capacity else {"name": "proportion"})
+        if self._often(0.5):
+            second.insert(0, {"name": "overcommit", "arguments": {"overcommit-factor": self._draw.choice([1.0, 1.2, 1.5, 2.0])}})
+        if self._often(0.45):
+            second.insert(0, {"name": "drf", "enablePreemptable": self._often(0.6)})
+        if self._often(0.4):
+            second.append({"name": "binpack", "arguments": {"binpack.weight": self._draw.choice([1, 5, 10])}})
+        tiers = [{"plugins": first}, {"plugins": second}]
+        text = yaml.safe_dump({"actions": self._draw.choice(ACTIONS), "tiers": tiers}, sort_keys=False)
+        metadata = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"volcano-scheduler.conf": text}}
+
+    def _node(self, name: str) -> Document:
+        pick = self._draw.choice
+        room: dict[str, Any] = {"cpu": pick("2346"), "memory": pick(["4Gi", "8Gi", "16Gi"]), "pods": pick(["4", "110", "110"])}
+        if self._gpus and self._often(0.8):
+            room[GPU] = pick("124")
+        self._left[name] = {key: _number(amount) for key, amount in room.items()}
+        spec: Document = {"taints": [{"key": "x", "effect": pick(["NoSchedule", "PreferNoSchedule"])}]} if self._often(0.08) else {}
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name},
+            "spec": spec,
+            "status": {"allocatable": room, "capacity": room},
+        }
+
+    def _queues(self) -> list[Document]:
+        found = []
+        for number in range(self._draw.randint(1, 3)):
+            spec: Document = {"weight": self._draw.choice([1, 1, 2, 3]), "reclaimable": self._often(0.85)}
+            if self._often(0.3):
+                spec["capability"] = self._share()
+            if self._with_capacity and self._often(0.7):
+                spec["deserved"] = self._share()
+            if self._often(0.15):
+                spec["guarantee"] = {"resource": {"cpu": "1"}}
+            if self._tree:
+                spec["parent"] = "root"
+            found.append(_of_volcano("Queue", f"q{number}", spec, {"state": "Open"}, f"2026-01-01T10:00:0{number}Z"))
+        return [*found, *([_of_volcano("Queue", "root", {"weight": 1}, {"state": "Open"})] if self._tree else [])]
+
+    def _share(self) -> Document:
+        share = {"cpu": self._draw.choice("12346")}
+        if self._often(0.5):
+            share["memory"] = self._draw.choice(["2Gi", "4Gi", "8Gi"])
+        return share | ({GPU: self._draw.choice("124")} if self._gpus and self._often(0.5) else {})
+
+    def _gang(self, name: str, queue: str) -> list[Document]:
+        priority = self._draw.choice([*PRIORITIES, None])
+        count = self._draw.randint(1, 4)
+        minimum = self._draw.choice([1, count, max(1, count - 1)])
+        amounts = {role: self._amounts() for role in self._draw.choice([("w",), ("w",), ("w",), ("m", "w")])}
+        runs = self._often(0.5)
+        pods = [self._pod(f"{name}-{index}", name, self._draw.choice(list(amounts.items())), priority, runs) for index in range(count)]
+        running = sum("nodeName" in pod["spec"] for pod in pods)
+        spec: Document = {"minMember": minimum, "queue": queue} | ({"priorityClassName": priority} if priority else {})
+        if self._often(0.5):
+            spec["minResources"] = {"cpu": self._draw.choice("1234"), "memory": "2Gi"}
+        phase = "Running" if running >= minimum else "Inqueue" if running or self._often(0.5) else "Pending"
+        return [_of_volcano("PodGroup", name, spec, {"phase": phase}, f"2026-01-01T10:30:0{name[1:]}Z"), *pods]
+
+    def _amounts(self) -> dict[str, str]:
+        amounts = {"cpu": self._draw.choice(["500m", "1", "1", "2", "3"]), "memory": self._draw.choice(["1Gi", "1Gi", "2Gi", "4Gi"])}
+        return amounts | ({GPU: self._draw.choice("112")} if self._gpus and self._often(0.4) else {})
+
+    def _pod(self, name: str, gang: str, role: tuple[str, dict[str, str]], priority: str | None, runs: bool) -> Document:
+        self._seconds += 1
+        notes = {"scheduling.k8s.io/group-name": gang, "volcano.sh/task-spec": role[0]}
+        metadata = {"name": name, "annotations": notes, "creationTimestamp": f"2026-01-01T11:00:{self._seconds:02}Z"}
+        spec: Document = {
+            "schedulerName": "volcano",
+            "containers": [{"name": "main", "image": "busybox", "resources": {"requests": role[1]}}],
+        }
+        if priority:
+            spec |= {"priorityClassName": priority, "priority": PRIORITIES[priority]}
+        node = self._node_for(role[1]) if runs else None
+        where = {"nodeName": node} if node else {}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": spec | where,
+            "status": {"phase": "Running" if node else "Pending"},
+        }
+
+    def _node_for(self, amounts: dict[str, str]) -> str | None:
+        needed = {key: _number(amount) for key, amount in amounts.items()} | {"pods": 1}
+        for name in self._draw.sample(sorted(self._left), len(self._left)):
+            left = self._left[name]
+            if all(left.get(key, 0) >= amount for key, amount in needed.items()):
+                left.update({key: left[key] - amount for key, amount in needed.items()})
+                return name
+        return None
+
+
+def _priority_classes() -> list[Document]:
+    head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    return [head | {"metadata": {"name": name}, "value": value} for name, value in PRIORITIES.items()]
+
+
+def _of_volcano(kind: str, name: str, spec: Document, status: Document, created: str = "2026-01-01T09:00:00Z") -> Document:
+    metadata = {"name": name, "creationTimestamp": created}
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": kind, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _number(amount: str) -> float:
+    return MEMORY[amount] if amount in MEMORY else int(amount[:-1]) / 1000 if amount.endswith("m") else int(amount)
