@@ -67,9 +67,6 @@ WORKLOADS = frozenset(
 )  #: kinds from which controllers create pods at once
 KEPT = {kind.kept_as: kind for kind in STRUCTS}  #: the same kinds, by the name under which they are kept
 
-
-# Conversion of wire structs from and to JSON, and from plain values, with quantities.
-
 T = TypeVar("T")
 
 

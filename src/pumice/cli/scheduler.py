@@ -1,4 +1,9 @@
-"""`pumice scheduler`: Volcano's scheduler, or kube-scheduler, or both, on a live cluster."""
+"""`pumice scheduler`: Volcano's scheduler, or kube-scheduler, or both, on a live cluster.
+
+The flags of vc-scheduler, as `pumice scheduler` takes them.
+Each flag has the meaning that it has in Volcano, or is listed in NOT_NEEDED with the reason why nothing is lost. So a Deployment made for
+vc-scheduler only needs another image.
+"""
 
 import asyncio
 import logging
@@ -37,11 +42,6 @@ from pumice.scheduler.config import config_text, read_configurations, schedulers
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE, GATES, MINORS
 from pumice.scheduler.framework.policy import Policy
-
-# The flags of vc-scheduler, as `pumice scheduler` takes them.
-#
-# Each flag has the meaning that it has in Volcano, or is listed in NOT_NEEDED with the reason why nothing is lost. So a Deployment made for
-# vc-scheduler only needs another image.
 
 NOT_NEEDED = {
     "resync-period": "watches are never replayed; a dead one is noticed by its silence",

@@ -30,8 +30,6 @@ GROUPS = "podgroups.scheduling.volcano.sh"
 SHOWN = (("queues.scheduling.volcano.sh", "queues"), (GROUPS, "podgroups"), ("pods", "pods"))
 WHY_NOT = ("events", "events")
 
-# The order in which the objects of files are created: kinds that other objects need come first, the rest stays in the order of the file.
-
 T = TypeVar("T")
 
 DEFINITION, NAMESPACE, QUEUE = "CustomResourceDefinition", "Namespace", "Queue"

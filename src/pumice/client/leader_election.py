@@ -2,6 +2,12 @@
 
 Every step has a deadline of its own, so that a call that hangs costs one step and not the lease. The election should have a client of its
 own as transport: it must not ask the fence, which is `leading` of this very election, and renewals must not queue behind binds.
+
+A `LeaseCandidate` gets each Lease that was read or written, with the local time of the answer, and decides what to write. The clocks of
+other machines are never used: a lease may be taken if we have seen no renewal of it for the lease duration that its holder stated.
+The fence: `leading` is true until `renew_deadline_s` after the last granted write was *sent*. Other replicas saw that write no earlier
+than it was sent, and wait the whole lease duration from then on. So the difference of the two (5 s) is left for writes on their way and
+for clock drift. A leader that passes the deadline has lost for good: its next decisions would be based on old knowledge.
 """
 
 import asyncio
@@ -20,15 +26,6 @@ from pumice.api.kinds import LEASES, ObjectRef
 from pumice.client.access import TimeSource
 from pumice.client.failures import ApiError, KubeError
 from pumice.client.transport import Transport
-
-# Leader election with a Lease, as client-go does it, with a fence: the pure half.
-#
-# A `LeaseCandidate` gets each Lease that was read or written, with the local time of the answer, and decides what to write. The clocks of
-# other machines are never used: a lease may be taken if we have seen no renewal of it for the lease duration that its holder stated.
-#
-# The fence: `leading` is true until `renew_deadline_s` after the last granted write was *sent*. Other replicas saw that write no earlier
-# than it was sent, and wait the whole lease duration from then on. So the difference of the two (5 s) is left for writes on their way and
-# for clock drift. A leader that passes the deadline has lost for good: its next decisions would be based on old knowledge.
 
 
 class Term(msgspec.Struct, frozen=True):

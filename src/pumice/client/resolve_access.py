@@ -2,6 +2,10 @@
 
 Programs call `find`. It takes a kubeconfig, named by a flag or KUBECONFIG or at its usual place, else the pod's service account.
 The server's certificate authority is read here, once. The credentials read tokens and our own certificate, because both may be renewed.
+
+The proxy that the environment variables state, by Go's rules, since kubectl runs in the same pods and shells.
+HTTPS_PROXY or HTTP_PROXY is used, by the URL's scheme, but never for localhost and loopback addresses. NO_PROXY lists exceptions: hosts,
+domains (`.corp`, `corp`), addresses and networks (`10.0.0.0/8`), each with an optional port, or `*`.
 """
 
 import base64
@@ -22,11 +26,6 @@ from pumice.client.key_files import KeyFiles
 from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files
 from pumice.client.tls import KeyPair, Trust
 from pumice.http.messages import basic
-
-# The proxy that the environment variables state, by Go's rules, since kubectl runs in the same pods and shells.
-#
-# HTTPS_PROXY or HTTP_PROXY is used, by the URL's scheme, but never for localhost and loopback addresses. NO_PROXY lists exceptions: hosts,
-# domains (`.corp`, `corp`), addresses and networks (`10.0.0.0/8`), each with an optional port, or `*`.
 
 
 def from_environment(server: str, environ: Mapping[str, str]) -> str:

@@ -7,6 +7,15 @@
 
 `schedulers` names the schedulers whose plain pods get PodGroups. Without an event loop, `quiet` lets all workers run until nothing is left
 to do at this instant; call it whenever the clock has been moved by hand.
+
+The loop that runs controllers on a store: changes become keys, and keys become writes. A key with many writes is put back now and then,
+so that other namespaces have their turn.
+A key whose writes fail is tried again as `Retries` says. The loop is a `Worker`: `step` does a little work, and `wake` is called when
+there is something to do. An alarm of the clock wakes the loop for keys that are due later.
+What takes long is done on a thread: what a controller `Prepares`, and to reconcile an owner of thousands of pods, which counts them
+all. Meanwhile other keys have their turn, except those about the same object. Objects in the store are never changed, so a thread sees
+whole objects, of moments that may differ: as every controller does that reads what its watches have delivered. If the store changed
+under its hands in the middle of a look-up, the key is reconciled again, here.
 """
 
 import asyncio
@@ -42,17 +51,6 @@ from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.controllers.work_queue import KeyQueue, QueuedKey
 from pumice.controllers.writes import Write
 from pumice.http.watchdog import Handler
-
-# The loop that runs controllers on a store: changes become keys, and keys become writes. A key with many writes is put back now and then,
-# so that other namespaces have their turn.
-#
-# A key whose writes fail is tried again as `Retries` says. The loop is a `Worker`: `step` does a little work, and `wake` is called when
-# there is something to do. An alarm of the clock wakes the loop for keys that are due later.
-#
-# What takes long is done on a thread: what a controller `Prepares`, and to reconcile an owner of thousands of pods, which counts them
-# all. Meanwhile other keys have their turn, except those about the same object. Objects in the store are never changed, so a thread sees
-# whole objects, of moments that may differ: as every controller does that reads what its watches have delivered. If the store changed
-# under its hands in the middle of a look-up, the key is reconciled again, here.
 
 log = logging.getLogger(__name__)
 

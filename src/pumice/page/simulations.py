@@ -26,7 +26,7 @@ LONGEST_S = 60.0
 KEPT = 8
 SHOWN = ("wait", "turnaround", "utilisation", "evictions", "makespan", "jobs")
 AS_THEY_ARE = ("Node", "Queue", "PriorityClass", "PodGroup")
-# A report has scripts and styles of its own, whose hash it names. It is shown in a sandbox, from which it cannot reach the page.
+#: A report has scripts and styles of its own, whose hash it names. It is shown in a sandbox, from which it cannot reach the page.
 AS_A_STRANGER = (("Content-Security-Policy", "sandbox allow-scripts"), ("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
 
 

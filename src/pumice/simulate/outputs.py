@@ -21,8 +21,6 @@ from pumice.simulate.report_data import columns_for
 from pumice.simulate.series import Series
 from pumice.simulate.spill import AT_ONCE
 
-# Rows as columns: a dict of NumPy arrays by name, for reports and notebooks. Unknown numbers are nan.
-
 TEXTS = frozenset(["job", "queue", "user", "state", "reason", "event", "node", "detail", "series", "resource"])
 
 MOST_TEXTS = 4096  #: how many texts of a column are remembered; in some columns, such as names of jobs, all texts differ

@@ -3,6 +3,8 @@
 Other packages use `Program`, defined here: an expression that is compiled once and evaluated for many sets of names. `syntax` parses text
 into a `tree`, `check` says whether its types agree, and `evaluate` turns what is not constant into steps. `functions` is the table of the
 functions that the modules of `library` define; it also bounds the cost of an evaluation.
+
+What does not depend on names is computed when the expression is compiled: literal lists and maps, conversions of literals, patterns.
 """
 
 from collections.abc import Mapping
@@ -18,8 +20,6 @@ from pumice.api.cel.library.text import pattern_of
 from pumice.api.cel.syntax import parse
 from pumice.api.cel.tree import Call, CompileError, Construct, EvaluationError, Items, Literal, Node, names_in
 from pumice.api.cel.values import BOOL, CelType
-
-# What does not depend on names is computed when the expression is compiled: literal lists and maps, conversions of literals, patterns.
 
 CONVERSIONS = {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"}
 _PATTERNS = {"matches", "find", "findAll"}

@@ -27,8 +27,6 @@ from pumice.api.cel.tree import (
 )
 from pumice.api.cel.values import Uint
 
-# From text to tokens.
-
 LONGEST = 100_000  #: the most characters of an expression
 _NEVER = ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return")
 RESERVED = frozenset({*_NEVER, "var", "void", "while"})

@@ -6,9 +6,6 @@ from typing import Any, NamedTuple
 
 from pumice.api.errors import in_line
 
-# The errors of an expression.
-
-
 LONGEST_MESSAGE = 1000  #: characters
 
 

@@ -1,4 +1,7 @@
-"""Authentication and authorization of requests: bearer tokens, impersonation where it is allowed, RBAC, and reviews of access."""
+"""Authentication and authorization of requests: bearer tokens, impersonation where it is allowed, RBAC, and reviews of access.
+
+Impersonation: user, uid, groups and extra come from the headers, and the requesting user must be allowed to impersonate each of them.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import unquote
@@ -13,8 +16,6 @@ from pumice.cluster.apiserver.requests import Target
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tokens import AUDIENCE, Tokens
 from pumice.http.messages import Request
-
-# Impersonation: user, uid, groups and extra come from the headers, and the requesting user must be allowed to impersonate each of them.
 
 _EXTRA, _GROUP = "impersonate-extra-", "authentication.k8s.io"
 _ACCOUNT = "system:serviceaccount:"

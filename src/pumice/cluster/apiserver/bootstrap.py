@@ -1,4 +1,9 @@
-"""The objects of a new cluster: namespaces, the API server's Service, PriorityClasses, the usual roles, Volcano's custom kinds."""
+"""The objects of a new cluster: namespaces, the API server's Service, PriorityClasses, the usual roles, Volcano's custom kinds.
+
+The ClusterRoles for users that every cluster has: cluster-admin, and admin, edit and view, which are aggregated from parts.
+The parts are those of Kubernetes, except the right to impersonate service accounts, which `edit` does not have here. Further parts are
+for Volcano's kinds and for metrics, as Volcano and metrics-server add them. Parts are labelled as in Kubernetes.
+"""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -11,11 +16,6 @@ from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.cluster.apiserver.service_allocator import CIDR
 from pumice.cluster.apiserver.store import Store
-
-# The ClusterRoles for users that every cluster has: cluster-admin, and admin, edit and view, which are aggregated from parts.
-#
-# The parts are those of Kubernetes, except the right to impersonate service accounts, which `edit` does not have here. Further parts are
-# for Volcano's kinds and for metrics, as Volcano and metrics-server add them. Parts are labelled as in Kubernetes.
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")

@@ -1,6 +1,8 @@
 """The admission that every API server has: namespace lifecycle, service account, limit ranges, priority, PodGroups, tolerations, quota.
 
 Only the parts are here that matter to scheduling. Mutations come first, in this order; the quota is checked last.
+
+The priority of a pod, and of Kubernetes' own groups of pods, is that of its PriorityClass. Who states another priority is refused.
 """
 
 from typing import Any
@@ -19,8 +21,6 @@ from pumice.cluster.apiserver.quota_admission import GROWING, within_quota
 from pumice.cluster.apiserver.runtime_classes import runtime_class_rules
 from pumice.cluster.apiserver.service_account_admission import service_account_rules
 from pumice.cluster.apiserver.signing import signing_rules
-
-# The priority of a pod, and of Kubernetes' own groups of pods, is that of its PriorityClass. Who states another priority is refused.
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
 _COMPUTED = ("priority", "preemptionPolicy")

@@ -3,6 +3,10 @@
 A definition is checked when it is written (`definition_causes`) and takes effect at once if its names are free (`settle_names`): its
 versions are added to the table of kinds, and its status says so. It cannot be in the group of a built-in kind. A definition that is being
 deleted accepts no new objects, and is removed once its last object is gone.
+
+The names of custom kinds: within a group, each name belongs to one definition, to the one that had it first.
+A definition whose names are taken is stored, and its status says so, but it is not served until the names are free. Names that were
+accepted once stay accepted, whatever other names an update requests.
 """
 
 from __future__ import annotations
@@ -26,12 +30,6 @@ from pumice.cluster.apiserver.watch import WatchEvent
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
-
-
-# The names of custom kinds: within a group, each name belongs to one definition, to the one that had it first.
-#
-# A definition whose names are taken is stored, and its status says so, but it is not served until the names are free. Names that were
-# accepted once stay accepted, whatever other names an update requests.
 
 RESOURCES = {"plural": "PluralConflict", "singular": "SingularConflict", "shortNames": "ShortNamesConflict"}
 KINDS = {"kind": "KindConflict", "listKind": "ListKindConflict"}

@@ -24,8 +24,6 @@ from pumice.api.cel.values import BOOL, DYN, STRING, CelType, Optional, kind, li
 from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.structural_schema import EMBEDDED, INT_OR_STRING, go_type
 
-# Schemas of custom kinds as rules see them: the CEL types of fields, and values of these types in place of JSON values.
-
 Seen = Callable[[Any], Any]  #: returns a JSON value as expressions see it
 _PLAIN = {"integer": "int", "number": "double", "boolean": "bool", "string": "string"}
 _FORMATS = {"byte": "bytes", "date-time": "timestamp", "date": "timestamp", "duration": "duration"}

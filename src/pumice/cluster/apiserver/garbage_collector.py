@@ -2,6 +2,10 @@
 
 The collector follows every write and notes the work that results from it; `step` does a little of this work, `run` all of it. The server
 calls `step` between requests. Code that uses the store without a server calls `run` when it suits.
+
+Ownership: the dependents by the uid of their owner, and the state of the owners to which an object's owner references point.
+An owner that waits for its dependents counts as gone for a dependent that has another, living owner. Owner references may form a circle:
+an owner that is blocked only by dependents which wait for that owner itself is not blocked.
 """
 
 from __future__ import annotations
@@ -21,12 +25,6 @@ from pumice.cluster.apiserver.watch import Key, WatchEvent
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
-
-
-# Ownership: the dependents by the uid of their owner, and the state of the owners to which an object's owner references point.
-#
-# An owner that waits for its dependents counts as gone for a dependent that has another, living owner. Owner references may form a circle:
-# an owner that is blocked only by dependents which wait for that owner itself is not blocked.
 
 Place = tuple[str, Key]  #: storage and key of an object
 

@@ -3,6 +3,11 @@
 An object that a client creates over HTTP has field owners from the start. Components in this process create many objects that are never
 applied: such an object gets its owners at its first server-side apply. Its fields then belong to the manager `before-first-apply`, as for
 objects that are older than the feature, except those that kubectl's client-side apply has set.
+
+An object as a map from paths to values, in the terms of server-side apply.
+A path is a tuple of steps as `fieldsV1` writes them: `f:spec`, `k:{"name":"web"}` for an item of a keyed list, `v:"x"` for one of a set.
+An item of a keyed list has a path of its own besides the paths of its fields: it says that the item exists. A value that merges as a
+whole is a leaf, and so is an empty object.
 """
 
 import json
@@ -15,12 +20,6 @@ from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Shape
 from pumice.cluster.apiserver.status import LARGEST_OBJECT, too_large
-
-# An object as a map from paths to values, in the terms of server-side apply.
-#
-# A path is a tuple of steps as `fieldsV1` writes them: `f:spec`, `k:{"name":"web"}` for an item of a keyed list, `v:"x"` for one of a set.
-# An item of a keyed list has a path of its own besides the paths of its fields: it says that the item exists. A value that merges as a
-# whole is a leaf, and so is an empty object.
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 Path = tuple[str, ...]

@@ -1,6 +1,9 @@
 """OpenAPI v3: an index, and one document for each group version, made from the tables of types and from CRDs. And v2, made from v3.
 
 kubectl reads them before it creates or applies (if PATCH has the parameter `fieldValidation`, the server validates) and for `explain`.
+
+The paths of OpenAPI: for each kind its collection, its objects and their subresources, with the schemas of requests and answers.
+Watches and Tables are not declared: they are other forms of the same answers, requested by `watch` and by the Accept header.
 """
 
 import asyncio
@@ -20,10 +23,6 @@ from pumice.cluster.apiserver.discovery import Remote, subresources_of
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.schema import Shape
 from pumice.http.messages import JSON, Request, Response, Stream
-
-# The paths of OpenAPI: for each kind its collection, its objects and their subresources, with the schemas of requests and answers.
-#
-# Watches and Tables are not declared: they are other forms of the same answers, requested by `watch` and by the Accept header.
 
 OPENAPI_PATH = "/openapi/v3"
 #: the HTTP method of a verb; any other verb has the name of its method

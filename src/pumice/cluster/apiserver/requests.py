@@ -15,8 +15,6 @@ from pumice.cluster.apiserver.status import StatusError, bad_request, unsupporte
 from pumice.cluster.apiserver.strategic_merge import CONTENT_TYPES
 from pumice.http.messages import Request
 
-# Bodies of requests: JSON, YAML and the protobuf of `kubectl create`, with a limit on how deep they nest.
-
 MAX_DEPTH = 100
 LARGEST_YAML = 128 * 1024  #: bytes; YAML takes a hundred times as long to read as JSON
 _decode = msgspec.json.decode

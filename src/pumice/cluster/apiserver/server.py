@@ -48,9 +48,7 @@ from pumice.http.parser import Malformed
 from pumice.http.server import Connections, ServerConnection
 from pumice.http.watchdog import Handler
 
-# Event objects are kept for an hour after their last write, as in every cluster: no client deletes them, and they must not fill the memory.
-
-EVENT_TTL_S = 3600.0
+EVENT_TTL_S = 3600.0  #: for so long Event objects are kept after their last write, as in every cluster: no client deletes them
 EVENTS = "events"
 AT_ONCE = 1000  #: events that one call deletes at most
 

@@ -50,9 +50,6 @@ Service = Callable[[str, AdmissionAttributes], Verdict]
 """A program in this process. It gets a path and a write, and returns the changed object, a refusal, or None."""
 
 
-# Which writes a rule or a selector of a configuration means: this is the same for webhooks and for policies.
-
-
 def rule_matches(rule: Object, review: AdmissionAttributes) -> bool:
     kind = review.kind
     scope = rule.get("scope", "*")

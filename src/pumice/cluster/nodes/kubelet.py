@@ -3,6 +3,10 @@
 The kubelets follow every write to pods and nodes and queue the objects to look at. Nothing is polled, and a pod for which nothing is due
 has no alarm, so that any number of running pods costs nothing. `pod_life` decides what happens; it is written here, directly into the
 store, as a bind is. The kubelets are a `Worker` of the control plane.
+
+What metrics-server would report: PodMetrics of the pods that run, and NodeMetrics as their sums.
+A pod's usage is written once, when it starts. A node's usage is summed up again some seconds after one of its pods has started or ended,
+as the real metrics-server looks every 15 seconds. Nothing is done while nothing changes.
 """
 
 import time
@@ -22,11 +26,6 @@ from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
 from pumice.cluster.nodes.rejection import Milli, rejection, requests_of
 from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.cluster.store_writes import StoreWrites
-
-# What metrics-server would report: PodMetrics of the pods that run, and NodeMetrics as their sums.
-#
-# A pod's usage is written once, when it starts. A node's usage is summed up again some seconds after one of its pods has started or ended,
-# as the real metrics-server looks every 15 seconds. Nothing is done while nothing changes.
 
 PODS, NODES = "pods.metrics.k8s.io", "nodes.metrics.k8s.io"
 API_VERSION = "metrics.k8s.io/v1beta1"

@@ -18,8 +18,6 @@ from pumice.api.json_objects import annotations_of, condition
 from pumice.cluster.apiserver import StatusError, Store
 from pumice.cluster.clock import Alarm, AlarmClock
 
-# IP addresses of one range, each in use by one pod or node at a time.
-
 
 class Addresses:
     """Gives out the addresses of a network in order, so that an address is used again as late as possible. The addresses in `taken` are in

@@ -2,6 +2,10 @@
 
 A file is read once into `Stages`; `next_stage` picks the stage for a pod in a phase, and `PodStage.delay_s` returns how long it takes.
 Nothing here has a state: random numbers are derived from the pod's uid and the stage's name, so the same pod always has the same life.
+
+How long a pod runs whose containers only sleep. Most example jobs do, and so they end here as in a real cluster.
+`sleep 30`, `sleep 1h` and `sh -c "sleep 30"` are read, as command, arguments or both. For a pod with a container that does anything else,
+the time is unknown.
 """
 
 import hashlib
@@ -20,11 +24,6 @@ import yaml
 
 from pumice.api import InputError, Object, duration, spec_of, uid_of
 from pumice.api.json_objects import annotations_of, labels_of
-
-# How long a pod runs whose containers only sleep. Most example jobs do, and so they end here as in a real cluster.
-#
-# `sleep 30`, `sleep 1h` and `sh -c "sleep 30"` are read, as command, arguments or both. For a pod with a container that does anything else,
-# the time is unknown.
 
 SHELLS = ("sh", "bash", "ash", "dash")
 UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}

@@ -21,8 +21,6 @@ from pumice.controllers.kubernetes.stray_pods import StrayPod, let_stray_go, str
 from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
 from pumice.controllers.writes import Create, Emit, Write, delete, status_change
 
-# The pods that a Job makes.
-
 
 def plain_pods(job: Object, count: int, lister: Lister) -> Iterator[Object]:
     return (_pod(job, name) for name in free_names(job, count, lister))

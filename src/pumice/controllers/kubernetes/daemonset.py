@@ -27,8 +27,6 @@ from pumice.controllers.kubernetes.pods import (
 from pumice.controllers.kubernetes.revisions import keep_revision
 from pumice.controllers.writes import Write, delete, status_change
 
-# Whether a node matches a pod's selectors, and whether tolerations cover taints: the scheduling rules that controllers need.
-
 
 def fits(pod_spec: Object, node: Object) -> bool:
     """Whether a node matches the node selector and the required node affinity of a pod."""

@@ -2,6 +2,9 @@
 
 The status says what `kubectl rollout status` waits for: the generation seen, the pods updated and available, and whether there
 has been progress within the deadline. Old ReplicaSets are kept, empty, for a rollback.
+
+How far a rolling update may go in one step: never fewer available pods than allowed, never more pods than allowed.
+This is pure arithmetic on the sizes of ReplicaSets; `_roll` turns its results into writes.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -16,10 +19,6 @@ from pumice.controllers import waiting_pods
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.pods import active, claim, its_claimants, pods_of, revision_of, share
 from pumice.controllers.writes import Create, Emit, Write, delete, patch, status_change
-
-# How far a rolling update may go in one step: never fewer available pods than allowed, never more pods than allowed.
-#
-# This is pure arithmetic on the sizes of ReplicaSets; `_roll` turns its results into writes.
 
 
 class Size(NamedTuple):

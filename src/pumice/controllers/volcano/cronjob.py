@@ -2,6 +2,10 @@
 
 A job's name ends in the minute of its scheduled time, so no time is served twice. Missed times are not made up for, except the
 latest one, if it is not too long ago.
+
+Cron schedules: five fields, names for months and days, steps, ranges, and the @ words; in any time zone.
+If both the day of the month and the day of the week are restricted, either may match. A wall-clock time that a change of
+clocks skips gives no job; a time that comes twice gives one job, unless the schedule restricts no hour.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -17,11 +21,6 @@ from pumice.controllers.controller import NOTHING, Lister, Result, its_controlle
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.state import COMPLETED, FAILED, TERMINATED
 from pumice.controllers.writes import Create, Delete, Emit, Write, delete, status_change
-
-# Cron schedules: five fields, names for months and days, steps, ranges, and the @ words; in any time zone.
-#
-# If both the day of the month and the day of the week are restricted, either may match. A wall-clock time that a change of
-# clocks skips gives no job; a time that comes twice gives one job, unless the schedule restricts no hour.
 
 WORDS = {
     "@yearly": "0 0 1 1 *",

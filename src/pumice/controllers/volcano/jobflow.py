@@ -1,6 +1,9 @@
 """JobFlows: each step is a job made from a JobTemplate, once the dependencies of the step are met.
 
 A flow that succeeded is over: with `jobRetainPolicy: delete` its jobs are deleted. A JobTemplate's status lists the jobs made from it.
+
+The jobs in a flow's status: `jobStatusList` has the phases that each job went through, `conditions` the present state of each job.
+A job that is gone stays in them as it was last seen.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -14,12 +17,6 @@ from pumice.controllers.volcano.job import spec as job_spec, state
 from pumice.controllers.volcano.job.state import COMPLETED
 from pumice.controllers.volcano.step_patch import laid_over
 from pumice.controllers.writes import Create, Write, delete, status_change
-
-# The progress of a flow: which of its jobs may start, and the state of the flow as a whole.
-
-# The jobs in a flow's status: `jobStatusList` has the phases that each job went through, `conditions` the present state of each job.
-#
-# A job that is gone stays in them as it was last seen.
 
 OVER = (*state.FINISHED, state.ABORTED)
 

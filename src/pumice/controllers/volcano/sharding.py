@@ -32,9 +32,6 @@ MIRROR = "kubernetes.io/config.mirror"
 ALL = Key("", "")  #: the only key: all shards are decided together
 
 
-# ---- the configuration
-
-
 class ShardPolicy(Struct, frozen=True):
     """A policy for the nodes of one scheduler."""
 

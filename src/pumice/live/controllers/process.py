@@ -1,6 +1,9 @@
 """One replica of the controllers, from its first request to its last: the election, the controllers, probes, signals.
 
 Replicas that do not lead wait without reading the cluster, as with the scheduler.
+
+Whether an endpoint answers, for the probes of JobFlows. It is called in the background; a controller gets the last result from memory.
+A controller asks again every few seconds, so a result may be that old. The first result is no.
 """
 
 import asyncio
@@ -34,10 +37,6 @@ from pumice.live.controllers.loop import Controllers
 from pumice.live.controllers.metrics import CONTROLLERS, ControllerMetrics
 from pumice.live.lifecycle import end_signal, first, while_leading
 from pumice.live.pages import listeners, measures, probes
-
-# Whether an endpoint answers, for the probes of JobFlows. It is called in the background; a controller gets the last result from memory.
-#
-# A controller asks again every few seconds, so a result may be that old. The first result is no.
 
 FRESH_S = 3.0
 TIMEOUT_S = 3.0

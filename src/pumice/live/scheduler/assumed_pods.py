@@ -159,8 +159,8 @@ class AssumedPods:
         self._unseen.pop(pod.uid, None)
         self._unseen[pod.uid] = (ReadPod(pod, assumed), self._clock.now() + EXPIRY_S)
 
-    def amiss(self, request: Any, error: Exception) -> float:
-        self._metrics.amiss.add(type(request).__name__)
+    def on_fault(self, request: Any, error: Exception) -> float:
+        self._metrics.faults.add(type(request).__name__)
         log.error("%s %s failed by a fault of ours: %s", type(request).__name__, request[0], error, exc_info=error)
         held_back = request.kind.kind if isinstance(request, WriteStatus) else "Fault"
         return self._sent_status.pauses.longer(held_back, str(request[0]), self._clock.now())

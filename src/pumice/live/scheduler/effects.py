@@ -20,7 +20,7 @@ from pumice.live.scheduler.group_status import known_status, new_at, next_status
 from pumice.live.scheduler.options import UNSHARDED, Sharding
 from pumice.live.scheduler.queue_status import queue_request, queue_totals
 from pumice.live.scheduler.requests import (
-    Amiss,
+    FailedRequest,
     BindPod,
     EvictPod,
     MarkPod,
@@ -62,34 +62,34 @@ def effects(
 ) -> Requests:
     """All requests to the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
     events = _event_records(cluster, decisions, sent_status, now)  # first: of too many events about one PodGroup the last ones are not sent
-    amiss: list[Amiss] = []
-    binds = _each(decisions.binds, lambda bind: _bind(bind, cluster, sent_status), _blamed_bind, amiss)
-    evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, cluster, events, now), _blamed_eviction, amiss)
+    faults: list[FailedRequest] = []
+    binds = _each(decisions.binds, lambda bind: _bind(bind, cluster, sent_status), _blamed_bind, faults)
+    evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, cluster, events, now), _blamed_eviction, faults)
     nominated = {task.uid: node for task, node in decisions.nominations.items()}
     left = _left_to_say(decisions, sent_status, now)
-    marks = _each(left.waiting, lambda waiting: _mark(waiting, nominated, sent_status, events, now), _blamed_mark, amiss)
+    marks = _each(left.waiting, lambda waiting: _mark(waiting, nominated, sent_status, events, now), _blamed_mark, faults)
     ours = [group for group in left.groups if not _is_others(group.job, cluster, sent_status)]
     due: dict[str, float] = {}
-    groups = _each(ours, lambda group: _group(group, sent_status, events, now, transition, due), _blamed_group, amiss)
-    if left.conclusion is not None and not amiss:
+    groups = _each(ours, lambda group: _group(group, sent_status, events, now, transition, due), _blamed_group, faults)
+    if left.conclusion is not None and not faults:
         _note_quiet(left.conclusion, sent_status, due)
     gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not sent_status.pauses.holds("Gate", task.uid, now)]
     totals = queue_totals(cluster) if sharding.share is None and sent_status.queues_are_due(now) else {}
-    queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], sent_status, now, sharding.ring), _blamed_queue, amiss)
+    queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], sent_status, now, sharding.ring), _blamed_queue, faults)
     shards = shard_requests(cluster, sharding, sent_status, now)
-    conditions = _each(decisions.native_groups.values(), lambda each: _condition(each, sent_status, now), _blamed_condition, amiss)
+    conditions = _each(decisions.native_groups.values(), lambda each: _condition(each, sent_status, now), _blamed_condition, faults)
     releases = [ReleaseClaim(_ref_of(key), user) for key, user in decisions.released_claims.items()]
-    return Requests(evictions, binds, gates, marks, [*groups, *queues, *shards], conditions, releases, events, amiss)
+    return Requests(evictions, binds, gates, marks, [*groups, *queues, *shards], conditions, releases, events, faults)
 
 
-def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T], R], amiss: list[Amiss]) -> list[R]:
-    """The requests that `make` makes from the items. If it fails, the request from `blamed` goes into `amiss`, with the error."""
+def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T], R], faults: list[FailedRequest]) -> list[R]:
+    """The requests that `make` makes from the items. If it fails, the request from `blamed` goes into `faults`, with the error."""
     made = []
     for item in items:
         try:
             request = make(item)
         except Exception as error:
-            amiss.append(Amiss(blamed(item), error))
+            faults.append(FailedRequest(blamed(item), error))
         else:
             if request is not None:
                 made.append(request)

@@ -3,6 +3,10 @@ Those of kube-scheduler's half (`scheduler_`) are in kube_metrics.py.
 
 `observe_*` are called where things happen; the gauges of queues and waiting jobs are computed when somebody scrapes (`measure`), between
 two cycles.
+
+Volcano's metrics of queues, computed when somebody scrapes.
+What a queue deserves and may hold at most is computed by the plugin that shares out the cluster (proportion, capacity) at the opening of
+each session (`entitlements`). Without such a plugin it is what the Queue object says.
 """
 
 import time
@@ -20,11 +24,6 @@ from pumice.scheduler.framework.held_places import GIVEN_BACK, MOVED, held_place
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.past_evictions import EVICTION_LOOP
 from pumice.scheduler.model import CPU, EPSILON, MEMORY, PODS, Cluster, Dimensions, Job, Queue, Task, Vector, dominant_share
-
-# Volcano's metrics of queues, computed when somebody scrapes.
-#
-# What a queue deserves and may hold at most is computed by the plugin that shares out the cluster (proportion, capacity) at the opening of
-# each session (`entitlements`). Without such a plugin it is what the Queue object says.
 
 PHASES = ("Inqueue", "Pending", "Running", "Unknown")
 AMOUNTS = ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue")
@@ -153,7 +152,7 @@ class LiveMetrics:
         self.given_back = self._counter("pumice_held_places_given_back_total", "Held places that no pod took in time.")
         self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
         self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
-        self.amiss = self._counter("pumice_requests_amiss_total", "Requests that failed by a fault of ours.", "request")
+        self.faults = self._counter("pumice_requests_amiss_total", "Requests that failed by a fault of ours.", "request")
         self.failures = self._counter("pumice_plugin_failures_total", "Cycles in which a plugin failed.", "plugin", "hook")
         self.failed_cycles = self._counter("pumice_failed_cycles_total", "Cycles that came to nothing by a fault.")
         self.state_checks = self._counter("pumice_state_checks_total", "Recounts of the kept state; one that differs ends the program.")

@@ -2,6 +2,10 @@
 
 Replicas that do not lead wait without reading the cluster. A new leader reads it afresh, so that it knows everything that its predecessor
 wrote. Every write of the scheduler asks the fence of the election. A replica that loses the lead ends, and is started again from outside.
+
+The two queues that must exist before any job is scheduled: `root`, and the queue of PodGroups that name none. Every replica creates them.
+Webhooks of queues that do not answer yet may keep them away for minutes: everything else starts meanwhile. A replica is not ready
+before, so that whoever waits for an installation finds the queues; but webhooks that never answer must not hold it back for good.
 """
 
 from __future__ import annotations
@@ -52,10 +56,6 @@ if TYPE_CHECKING:
     from pumice.live.scheduler.black_box import BlackBox
     from pumice.live.scheduler.comparison import Comparison
     from pumice.live.scheduler.shadow import Shadow
-
-# The two queues that must exist before any job is scheduled: `root`, and the queue of PodGroups that name none. Every replica creates them.
-# Webhooks of queues that do not answer yet may keep them away for minutes: everything else starts meanwhile. A replica is not ready
-# before, so that whoever waits for an installation finds the queues; but webhooks that never answer must not hold it back for good.
 
 RETRY = Backoff(1.0, 5.0)
 UNTOLD = 4  #: tries of which nothing is told: webhooks that are installed with us answer a little later

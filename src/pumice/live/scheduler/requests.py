@@ -1,4 +1,10 @@
-"""The requests of a cycle to the API server, as plain values, and what a bind requires. `effects` makes them, `sender` sends them."""
+"""The requests of a cycle to the API server, as plain values, and what a bind requires. `effects` makes them, `sender` sends them.
+
+What must be ready before a pod can be bound: its volumes that are not bound yet, and its devices, as the cycle decided them.
+Volcano's order: a PersistentVolumeClaim gets its volume, or the node where one is to be provisioned, and the bind waits until claim and
+volume are bound to each other; a ResourceClaim is allocated and reserved for the pod. Pure: all is read from the kept state when the
+decision is made.
+"""
 
 from typing import Any, NamedTuple
 
@@ -13,12 +19,6 @@ from pumice.scheduler.plugins.kube.devices.pools import SKIPS
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
 from pumice.scheduler.plugins.kube.indexes.assumed import Allotted, AssumedDevices, AssumedVolumes
 from pumice.scheduler.plugins.kube.volume_matching import has_claims
-
-# What must be ready before a pod can be bound: its volumes that are not bound yet, and its devices, as the cycle decided them.
-#
-# Volcano's order: a PersistentVolumeClaim gets its volume, or the node where one is to be provisioned, and the bind waits until claim and
-# volume are bound to each other; a ResourceClaim is allocated and reserved for the pod. Pure: all is read from the kept state when the
-# decision is made.
 
 
 class VolumeFor(Struct, frozen=True):
@@ -203,7 +203,7 @@ class ReleaseClaim(NamedTuple):
 Request = BindPod | EvictPod | MarkPod | OpenGate | WriteStatus | WriteCondition | ReleaseClaim
 
 
-class Amiss(NamedTuple):
+class FailedRequest(NamedTuple):
     """A request that could not be made because of a fault of ours, and the error. The request only says which object it was for."""
 
     request: BindPod | EvictPod | MarkPod | WriteStatus | WriteCondition
@@ -221,7 +221,7 @@ class Requests(NamedTuple):
     conditions: list[WriteCondition]
     releases: list[ReleaseClaim]
     events: list[EventRecord]
-    amiss: list[Amiss]
+    faults: list[FailedRequest]
 
     def __bool__(self) -> bool:
         return any(self)

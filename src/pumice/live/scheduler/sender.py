@@ -31,7 +31,7 @@ from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.pod_condition import apply_mark
 from pumice.live.scheduler.prebind import NotPrepared, PreBind
 from pumice.live.scheduler.requests import (
-    Amiss,
+    FailedRequest,
     BindPod,
     EvictPod,
     MarkPod,
@@ -70,7 +70,7 @@ class Outcomes(Protocol):
     def took(self, stage: str, seconds: float) -> None:
         """Record how long a stage of a bind (PreBind, Bind) took."""
 
-    def amiss(self, request: Any, error: Exception) -> float:
+    def on_fault(self, request: Any, error: Exception) -> float:
         """Record that a fault of ours made a request fail (`failed` may follow). Return for how many seconds its pod is left alone."""
 
     def done(self, request: Request, answer: bytes) -> None:
@@ -97,17 +97,17 @@ class Sender:
         self._preparing = PreBind(transport, raw_objects, clock, options.volume_timeout_s)
         self._waits_for_volumes = options.volumes
         few = max(1, options.concurrency // 2)
-        self._preparations: WorkQueue[BindPod] = WorkQueue(PREPARED_AT_ONCE, self._prepare, self._amiss)
-        self._evictions: WorkQueue[EvictPod] = WorkQueue(few, self._evict, self._amiss)
-        self._binds: WorkQueue[BindPod] = WorkQueue(options.concurrency, self._bind, self._amiss)
-        self._gates: WorkQueue[OpenGate] = WorkQueue(few, self._open_gate, self._amiss)
-        self._marks: WorkQueue[MarkPod] = WorkQueue(few, self._mark, self._amiss)
-        self._writes: WorkQueue[WriteStatus] = WorkQueue(few, self._write, self._amiss)
-        self._conditions: WorkQueue[WriteCondition] = WorkQueue(few, self._condition, self._amiss)
-        self._releases: WorkQueue[ReleaseClaim] = WorkQueue(few, self._release, self._amiss)
-        self._reads: WorkQueue[ReadPod] = WorkQueue(few, self._read, self._amiss)
-        self._faults: WorkQueue[Amiss] = WorkQueue(few, lambda fault: self._amiss(*fault), self._amiss)
-        self._rests: WorkQueue[PausedRead] = WorkQueue(RESTING_AT_ONCE, self._rest, self._amiss)
+        self._preparations: WorkQueue[BindPod] = WorkQueue(PREPARED_AT_ONCE, self._prepare, self._on_fault)
+        self._evictions: WorkQueue[EvictPod] = WorkQueue(few, self._evict, self._on_fault)
+        self._binds: WorkQueue[BindPod] = WorkQueue(options.concurrency, self._bind, self._on_fault)
+        self._gates: WorkQueue[OpenGate] = WorkQueue(few, self._open_gate, self._on_fault)
+        self._marks: WorkQueue[MarkPod] = WorkQueue(few, self._mark, self._on_fault)
+        self._writes: WorkQueue[WriteStatus] = WorkQueue(few, self._write, self._on_fault)
+        self._conditions: WorkQueue[WriteCondition] = WorkQueue(few, self._condition, self._on_fault)
+        self._releases: WorkQueue[ReleaseClaim] = WorkQueue(few, self._release, self._on_fault)
+        self._reads: WorkQueue[ReadPod] = WorkQueue(few, self._read, self._on_fault)
+        self._faults: WorkQueue[FailedRequest] = WorkQueue(few, lambda fault: self._on_fault(*fault), self._on_fault)
+        self._rests: WorkQueue[PausedRead] = WorkQueue(RESTING_AT_ONCE, self._rest, self._on_fault)
         self._lanes: tuple[WorkQueue[Any], ...] = (
             self._evictions,
             self._preparations,
@@ -140,7 +140,7 @@ class Sender:
             self._conditions.put(str(condition.group), condition, condition.group.namespace)
         for release in requests.releases:
             self._releases.put(str(release.claim), release, release.claim.namespace)
-        for fault in requests.amiss:
+        for fault in requests.faults:
             self._faults.put((type(fault.request), fault.request[0]), fault)
 
     def read_again(self, request: ReadPod) -> None:
@@ -171,10 +171,10 @@ class Sender:
             for lane in self._lanes:
                 await lane.emptied()
 
-    async def _amiss(self, request: Any, error: Exception) -> None:
+    async def _on_fault(self, request: Any, error: Exception) -> None:
         """Handle an exception of our own code, whatever in the object or the answer caused it, as a failure of this request alone."""
         failure = KubeError(f"{type(error).__name__}: {error}")
-        pause_s = self._outcomes.amiss(request, error)
+        pause_s = self._outcomes.on_fault(request, error)
         match request:
             case ReadPod():
                 return self._rest_first(request, pause_s)

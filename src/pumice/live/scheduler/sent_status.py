@@ -7,6 +7,11 @@
 * Gangs that lack pods: when the last pod arrived. For a period from then the lack is not reported, as more pods may be on their way.
 * Events: when a message was last sent. If only its amounts change it is sent again after growing pauses: a user who begins to watch just
   after it was sent still sees soon that it holds, and a job that waits for hours costs almost nothing.
+
+Writes that the server refuses, and would refuse again, are tried with growing pauses, each write by itself, and are never given up.
+A role that lacks a verb, or a webhook that is stricter than we are, refuses every try; but an administrator may correct it, and an API
+server that has just started knows no roles for a moment. A write that was lost on the way or came too late is not refused: the next cycle
+sends it again.
 """
 
 import re
@@ -22,12 +27,6 @@ from pumice.api.volcano import PodGroup
 from pumice.client.client import Backoff
 from pumice.live.scheduler.requests import WriteStatus
 from pumice.scheduler.model import Job, Task, Vector
-
-# Writes that the server refuses, and would refuse again, are tried with growing pauses, each write by itself, and are never given up.
-#
-# A role that lacks a verb, or a webhook that is stricter than we are, refuses every try; but an administrator may correct it, and an API
-# server that has just started knows no roles for a moment. A write that was lost on the way or came too late is not refused: the next cycle
-# sends it again.
 
 BACKOFF = Backoff(2.0, 120.0)
 FORGIVEN_S = 300.0  #: so long after the end of a pause, the next refusal counts as the first one

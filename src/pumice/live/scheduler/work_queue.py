@@ -9,12 +9,12 @@ T = TypeVar("T")
 
 
 class WorkQueue(Generic[T]):
-    """A lane of requests. `act` sends one of them; if it raises, which only a bug may cause, `amiss` is called and the lane goes on."""
+    """A lane of requests. `act` sends one of them; if it raises, which only a bug may cause, `on_fault` is called and the lane goes on."""
 
-    def __init__(self, width: int, act: Callable[[T], Awaitable[None]], amiss: Callable[[T, Exception], Awaitable[None]]) -> None:
+    def __init__(self, width: int, act: Callable[[T], Awaitable[None]], on_fault: Callable[[T, Exception], Awaitable[None]]) -> None:
         self._width = width
         self._act = act
-        self._amiss = amiss
+        self._on_fault = on_fault
         self._waiting: dict[Hashable, tuple[str, T]] = {}  #: namespace and request
         #: keys with a request and without a worker, by namespace, the one whose turn is next first; a dropped key may still be in it
         self._order: dict[str, deque[Hashable]] = {}
@@ -70,7 +70,7 @@ class WorkQueue(Generic[T]):
             try:
                 await self._act(request)
             except Exception as error:
-                await self._amiss(request, error)
+                await self._on_fault(request, error)
             finally:
                 self._flying.discard(key)
                 if key in self._waiting:

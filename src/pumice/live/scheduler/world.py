@@ -2,6 +2,10 @@
 
 The section `metrics:` of the configuration says where usage is measured; it is read before each round, so a reload takes effect. If a
 source fails the last measurements stay, and the engine ignores them once they are too old.
+
+Where the use of nodes is measured: Prometheus, Elasticsearch (metricbeat), or the custom metrics API (prometheus_adaptor).
+Each source is asked for all nodes at once and gives percentages of cpu and memory over the last ten minutes. A node is known by its name;
+Prometheus' `instance` may have a port after it.
 """
 
 import logging
@@ -19,11 +23,6 @@ from pumice.http.messages import basic
 from pumice.http.pool import fetch as call
 from pumice.live.clock import Clock
 from pumice.scheduler.framework.world import NOWHERE, ExtenderService, Usage, World
-
-# Where the use of nodes is measured: Prometheus, Elasticsearch (metricbeat), or the custom metrics API (prometheus_adaptor).
-#
-# Each source is asked for all nodes at once and gives percentages of cpu and memory over the last ten minutes. A node is known by its name;
-# Prometheus' `instance` may have a port after it.
 
 PERIOD = "10m"
 TIMEOUT_S = 10.0

@@ -1,6 +1,8 @@
 """AdmissionReviews (v1): the questions and their answers, pure, given the rules' view of the cluster.
 
 An object that the API server sends may lack its name (generateName) and its namespace. The rules see both, and the patch leaves both alone.
+
+The JSON patch (RFC 6902) that turns one JSON value into another: the answer of a mutating webhook.
 """
 
 import base64
@@ -15,8 +17,6 @@ from pumice.api.kinds import kind_of
 from pumice.client.odd_json import decode
 from pumice.controllers import admission
 from pumice.controllers.controller import Lister
-
-# The JSON patch (RFC 6902) that turns one JSON value into another: the answer of a mutating webhook.
 
 Operation = dict[str, Any]
 

@@ -16,8 +16,6 @@ from msgspec import Struct
 
 from pumice.scheduler.model import Task, Vector
 
-# Answers that are more than yes or no: a vote of three values, and a refusal, whose text says what was needed and how much is missing.
-
 
 class Vote(IntEnum):
     """The vote of one plugin. REJECT decides at once, PERMIT decides unless another plugin of its tier rejects, ABSTAIN does not count."""

@@ -1,4 +1,9 @@
-"""The status of every job at the end of a session: its phase, and why its pods still wait."""
+"""The status of every job at the end of a session: its phase, and why its pods still wait.
+
+Pending pods that no action looks at, and what is missing: their PodGroup, its queue, or the scheduler that they name.
+A running scheduler reports the pods that name it (`stranded`), after giving controllers a moment to make what is missing. For a state
+that is read from files all such pods are reported (`unserved`).
+"""
 
 from __future__ import annotations
 
@@ -21,11 +26,6 @@ if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
 
 WAITS = status.PENDING | status.ALLOCATED | status.PIPELINED
-
-# Pending pods that no action looks at, and what is missing: their PodGroup, its queue, or the scheduler that they name.
-#
-# A running scheduler reports the pods that name it (`stranded`), after giving controllers a moment to make what is missing. For a state
-# that is read from files all such pods are reported (`unserved`).
 
 GRACE_S = 5.0  #: for this time a new pod may be without its PodGroup
 

@@ -1,4 +1,8 @@
-"""The policy, made from the configuration: which actions run, in which order, with which plugins in which tiers."""
+"""The policy, made from the configuration: which actions run, in which order, with which plugins in which tiers.
+
+kube-scheduler's profiles, as the `schedule` action uses them: the content of a KubeSchedulerConfiguration, resolved.
+A profile is chosen by a pod's schedulerName. Its rules are made anew for each session, so that their state lives for one cycle.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +24,6 @@ from pumice.scheduler.framework.plugin import NoArgs, Plugin
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
     from pumice.scheduler.model import Job
-
-
-# kube-scheduler's profiles, as the `schedule` action uses them: the content of a KubeSchedulerConfiguration, resolved.
-#
-# A profile is chosen by a pod's schedulerName. Its rules are made anew for each session, so that their state lives for one cycle.
 
 SCHEDULE = "schedule"  #: the action's name
 FilterMaker = Callable[["Session"], list[Filter]]

@@ -2,6 +2,9 @@
 
 `ResourceDryRun` does it for many nodes at once, where resources alone decide. `PreemptionDryRun` asks every rule, one node after the other,
 for pods for which more decides (host ports, volumes, affinity, spreading).
+
+The pods on each node, the most important first, as padded arrays: preemption walks over them, all nodes at a time.
+Kept from cycle to cycle: a row is read anew once a pod moved on it. Importance: priority, then how long a pod runs, then arrival.
 """
 
 from collections.abc import Sequence
@@ -19,10 +22,6 @@ from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.units import Unit, Units, by_budget, by_importance, with_pods
 from pumice.scheduler.model import Cluster, Index, Rows, Table, Task, status
-
-# The pods on each node, the most important first, as padded arrays: preemption walks over them, all nodes at a time.
-#
-# Kept from cycle to cycle: a row is read anew once a pod moved on it. Importance: priority, then how long a pod runs, then arrival.
 
 NOBODY = 2**62  #: the priority of an empty place: no pod has a higher one
 

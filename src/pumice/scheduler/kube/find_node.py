@@ -2,6 +2,9 @@
 
 A pod's nominated node is tried first and alone. Otherwise every node is asked (or as many as the profile wants); where other pods
 are nominated the pod must fit both with and without them. Then extenders filter what is left, and the highest total score wins.
+
+The nodes that a search looks at if not at all: zone by zone in turn, from where the last search stopped, until enough are feasible.
+The start is kept from cycle to cycle. A search that stops early has also passed the nodes that it refused on the way.
 """
 
 from collections import Counter
@@ -23,10 +26,6 @@ from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import pipelined_room
 from pumice.scheduler.model import Cluster, Mask, Nodes, Rows, Task
 from pumice.scheduler.plugins.kube.node_resources_fit import IGNORES, FitFilter
-
-# The nodes that a search looks at if not at all: zone by zone in turn, from where the last search stopped, until enough are feasible.
-#
-# The start is kept from cycle to cycle. A search that stops early has also passed the nodes that it refused on the way.
 
 FEWEST = 100  #: if there are fewer nodes, all are looked at; and at least so many feasible nodes are looked for
 ZONE_KEYS = (ZONE_LABEL, OLD_ZONE_LABEL)

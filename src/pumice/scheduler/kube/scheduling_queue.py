@@ -6,6 +6,9 @@ Time is an argument: the loop that owns the queue passes it, and gives the queue
 
     loop: for each watch event   queue.happened(...)
           each cycle             queue.due(...): the cycle tries them; queue.placed / refused / failed
+
+Whether an event may help a pod that found no node: the queueing hints of the plugins that refused it decide.
+For rules without hints, such as extenders and plugins of others, every event may help.
 """
 
 from collections import Counter
@@ -18,10 +21,6 @@ from pumice.scheduler.kube.group_queue import ATTEMPT_FAILED, ENDED, NEW, GroupQ
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube.catalogue import PLUGINS
-
-# Whether an event may help a pod that found no node: the queueing hints of the plugins that refused it decide.
-#
-# For rules without hints, such as extenders and plugins of others, every event may help.
 
 #: A pod that scheduling gates hold back waits only for its own update.
 HINTS: dict[str, Mapping[EventKind, QueueingHint]] = {each.name: each.hints for each in PLUGINS if each.hints} | {"SchedulingGates": {}}

@@ -5,6 +5,11 @@ Commands come before anything else. If a key has failed too often, `gave_up` end
 `sync` looks after a job that is to run: it keeps the job's objects and PodGroup up to date, and makes the pods once the PodGroup is
 enqueued. No pod is made before that: this is how the scheduler keeps a full cluster free of pods that cannot run. The job's status says
 what keeps the job from starting.
+
+The PodGroup of a job: how many of its pods must start together, and which resources these pods need.
+minResources is what a ResourceQuota would charge for the pods that count towards the minimum: the first `minAvailable` pods, with the
+tasks in the order of their priority. If the job's `minAvailable` is at least the sum of its tasks' `minAvailable`, the minimum of each
+task comes first. If the job changes, its PodGroup is changed.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -28,12 +33,6 @@ from pumice.controllers.volcano.job.state import JobPlan
 from pumice.controllers.volcano.job.volumes import missing_claim, mount, volume_writes
 from pumice.controllers.waiting_pods import MOST_WAITING, REASON, burst, room
 from pumice.controllers.writes import Create, Emit, Write, change, delete, patch
-
-# The PodGroup of a job: how many of its pods must start together, and which resources these pods need.
-#
-# minResources is what a ResourceQuota would charge for the pods that count towards the minimum: the first `minAvailable` pods, with the
-# tasks in the order of their priority. If the job's `minAvailable` is at least the sum of its tasks' `minAvailable`, the minimum of each
-# task comes first. If the job changes, its PodGroup is changed.
 
 OWN_FIELDS = ("minMember", "minTaskMember", "minResources", "priorityClassName")  #: the fields that a job keeps up to date in its PodGroup
 

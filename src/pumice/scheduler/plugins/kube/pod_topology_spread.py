@@ -27,9 +27,6 @@ from pumice.scheduler.plugins.kube.node_affinity import required_matches
 from pumice.scheduler.plugins.kube.spread_constraints import SYSTEM_DEFAULTS, Spread, SpreadConstraints
 from pumice.scheduler.plugins.kube.taint_toleration import TaintFilter
 
-# The topology spread constraints of a pod: its own, or the scheduler's defaults with a selector from the pod's Services and controller.
-
-
 MISSING = Reason("node(s) didn't match pod topology spread constraints (missing required label)", final=True)
 SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 

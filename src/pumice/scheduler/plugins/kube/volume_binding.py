@@ -2,6 +2,11 @@
 
 There are two filters, since only waiting claims depend on what other pods get. Which volumes a placed pod gets is decided when it is
 placed, by `indexes.assumed`.
+
+Whether the storage behind a node has room for a volume that is yet to be provisioned, as far as its driver publishes that.
+A driver that publishes it (CSIDriver, `storageCapacity`) describes its storage in CSIStorageCapacity objects: the class, the nodes, how
+much is free, how large one volume may be. No object for a node means no room there. Nothing is subtracted here: what a driver has
+provisioned shows when it publishes again.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,12 +44,6 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     volume_of,
     waits_for_pod,
 )
-
-# Whether the storage behind a node has room for a volume that is yet to be provisioned, as far as its driver publishes that.
-#
-# A driver that publishes it (CSIDriver, `storageCapacity`) describes its storage in CSIStorageCapacity objects: the class, the nodes, how
-# much is free, how large one volume may be. No object for a node means no room there. Nothing is subtracted here: what a driver has
-# provisioned shows when it publishes again.
 
 
 def room(cluster: Cluster, claim: PersistentVolumeClaim) -> Scores | None:

@@ -19,8 +19,6 @@ from pumice.scheduler.framework.cluster_events import ClusterEvent
 from pumice.scheduler.model import Cluster, Mask, NDArray, Nodes, Rows, Task, Template
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
-# A pod's volume claims and their states: bound, waiting for the pod's node, or unusable on every node.
-
 
 class ClaimUse(Struct, frozen=True):
     """A claim that a pod uses."""

@@ -3,6 +3,12 @@
 A job's share is the greatest part it holds of any resource. With usage.halfLife what its user (`pumice.io/user` of the PodGroup, else its
 namespace) used before counts beside what the job holds, in the order of jobs alone. With the switch enableHierarchy the shares of queues
 are compared level by level along their paths: see `pumice.scheduler.plugins.volcano.drf`.
+
+Hierarchical dominant resource fairness: shares of queues in a tree, as drf compares them with the switch enableHierarchy.
+A queue's annotations give its path from the root and a weight for each step. Jobs hang below the last step. A node's share comes from
+what its children hold. Children that can still use more are scaled down to the smallest of their shares, so that one child cannot use up
+what its siblings are due. A node is saturated if none of its children can use more of what is left.
+Everything is computed when it is first asked for, and again only on the paths of jobs that changed.
 """
 
 from __future__ import annotations
@@ -18,14 +24,6 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import COMPLETED, EPSILON, PODS, Job, Mask, NDArray, Queue, Task, Vector, dominant_share, status
 from pumice.scheduler.model.past_shares import PastUsageArgs, format_amount, past_shares
 from pumice.scheduler.model.past_usage import user_of
-
-# Hierarchical dominant resource fairness: shares of queues in a tree, as drf compares them with the switch enableHierarchy.
-#
-# A queue's annotations give its path from the root and a weight for each step. Jobs hang below the last step. A node's share comes from
-# what its children hold. Children that can still use more are scaled down to the smallest of their shares, so that one child cannot use up
-# what its siblings are due. A node is saturated if none of its children can use more of what is left.
-#
-# Everything is computed when it is first asked for, and again only on the paths of jobs that changed.
 
 
 class HdrfNode:

@@ -2,6 +2,11 @@
 
 A job with a limit is tried in HyperNodes tier by tier, the closest first (for evictions the widest first); among those of a tier
 the fullest is taken. Pods of a job that already stands somewhere go near to it; pods without a topology go where domains are full.
+
+Scores of nodes by the network: how near they are to the rest of the job, or for pods without a topology, how full their domains are.
+A job's place is the lowest HyperNode of all its pods, also those of the present dry run unless a gang eviction makes it: the lower the
+HyperNode is that holds both this place and a node, the higher the node scores. Of several nodes with the best score, those whose
+HyperNode has more pods of the same part win. A hard topology without a tier has no effect.
 """
 
 from collections.abc import Hashable
@@ -16,12 +21,6 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import Purpose, Topology
 from pumice.scheduler.model import Cluster, HyperNode, HyperNodes, Job, Mask, SubJob, Task, Template, Vector, status
-
-# Scores of nodes by the network: how near they are to the rest of the job, or for pods without a topology, how full their domains are.
-#
-# A job's place is the lowest HyperNode of all its pods, also those of the present dry run unless a gang eviction makes it: the lower the
-# HyperNode is that holds both this place and a node, the higher the node scores. Of several nodes with the best score, those whose
-# HyperNode has more pods of the same part win. A hard topology without a tier has no effect.
 
 
 def _part_with_topology(task: Task) -> SubJob | None:

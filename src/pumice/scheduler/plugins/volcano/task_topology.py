@@ -7,6 +7,10 @@ Buckets: tasks of a job that should be on the same node.
 
 A bucket belongs to the node where some of its tasks already are, or to no node yet. Tasks that wait are put into the bucket that attracts
 them most. Tasks that are placed or taken back in a session move between `waiting` and `on`.
+
+The relations between the roles of a job, read from its PodGroup's annotations.
+Groups of roles are separated by `;`, roles in a group by `,`. A group of one role is about the tasks of that role, a larger group about
+every pair of its roles. A role that no task has, or that occurs twice in a group, makes the whole topology void.
 """
 
 from collections import Counter
@@ -23,11 +27,6 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import EPSILON, MEMORY, Cluster, Job, Task, Vector
 from pumice.scheduler.model.status import ALLOCATED, PENDING, PIPELINED
-
-# The relations between the roles of a job, read from its PodGroup's annotations.
-#
-# Groups of roles are separated by `;`, roles in a group by `,`. A group of one role is about the tasks of that role, a larger group about
-# every pair of its roles. A role that no task has, or that occurs twice in a group, makes the whole topology void.
 
 KEYS = (TASK_AFFINITY, TASK_ANTI_AFFINITY, TASK_ORDER)
 

@@ -15,8 +15,6 @@ from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, DevicePool, D
 from pumice.scheduler.plugins.kube.devices.requests import ALL, ClaimedDevices, Failed, RequestedDevices
 from pumice.scheduler.plugins.kube.devices.taints import prevented
 
-# Constraints of a claim on the devices that its requests get: all have a value of an attribute in common, or no two of them have.
-
 
 class Constraint:
     """A constraint during the search, with the values of the devices that were added and not taken back."""

@@ -1,4 +1,8 @@
-"""An extender service: the bodies of its calls, and its rules (a filter, node by node; a scorer of all nodes at once)."""
+"""An extender service: the bodies of its calls, and its rules (a filter, node by node; a scorer of all nodes at once).
+
+Tasks, jobs, nodes and queues as they are sent to an extender: with the field names of Volcano's own structures.
+Statuses are the same bits as in `status.py`. Amounts are numbers: CPU and scalars in thousandths, memory in bytes.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,6 @@ from pumice.scheduler.plugins.volcano.extender.client import ServiceFailure
 
 if TYPE_CHECKING:
     from pumice.scheduler.plugins.volcano.extender import ExtenderPlugin
-
-
-# Tasks, jobs, nodes and queues as they are sent to an extender: with the field names of Volcano's own structures.
-#
-# Statuses are the same bits as in `status.py`. Amounts are numbers: CPU and scalars in thousandths, memory in bytes.
 
 Body = dict[str, Any]
 

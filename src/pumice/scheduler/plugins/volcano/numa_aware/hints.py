@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 from pumice.api.integers import integer
 from pumice.api.volcano import CpuInfo
 
-# The places of a node's CPUs, and which free CPUs to take: whole sockets first, then whole cores, then single CPUs that break up least.
-
 Cpus = frozenset[int]
 NO_CPUS: Cpus = frozenset()
 MOST_NUMA_NODES = 1024  #: the most that Linux supports
