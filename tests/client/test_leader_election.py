@@ -14,9 +14,10 @@ from fakeapi import FakeApi, Fault
 from hypothesis import given, settings, strategies as st
 
 from pumice.api.kinds import ObjectRef
+from pumice.api.times import micro_time
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Backoff, Client, Retry
-from pumice.client.leader_election import Election, Lease, LeaseCandidate, LeaseSpec, Term, decode_lease, micro_time, new_identity
+from pumice.client.leader_election import Election, Lease, LeaseCandidate, LeaseSpec, Term, decode_lease, new_identity
 from tests.samples import times
 
 LOCK = ObjectRef("volcano", "volcano-system")

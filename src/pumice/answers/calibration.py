@@ -18,7 +18,7 @@ from pumice.scheduler.model import Cluster
 from pumice.simulate.life import Life
 from pumice.simulate.record import Placed, Record
 from pumice.simulate.simulated_cluster import SimulatedCluster
-from pumice.simulate.work import Work, Workload
+from pumice.simulate.work import Workload
 
 
 class Prediction(Struct, frozen=True, rename="camel"):
@@ -97,7 +97,7 @@ class PlayedPast(Record):
     def submitted(self, life: Life) -> None:
         super().submitted(life)
         self.newest.append(life)
-        self.past.came(self._dated(life.work))
+        self.past.came(replace(life.work, submit=self._origin + life.work.submit))
 
     def started(self, life: Life, tasks: Collection[Placed], *, first: bool) -> None:
         super().started(life, tasks, first=first)
@@ -107,6 +107,3 @@ class PlayedPast(Record):
         super().ended(life, state)
         assert life.end is not None
         self.past.ended(life.work, life.work.run, self._origin + life.end)
-
-    def _dated(self, work: Work) -> Work:
-        return replace(work, submit=self._origin + work.submit)

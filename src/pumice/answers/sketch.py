@@ -28,8 +28,6 @@ from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.model.task import metadata_of
 
-Undo = Callable[[], None]
-
 
 class Sketch(StateJournal):
     """Changes to a cluster that are undone at the end. Use it as a context manager."""

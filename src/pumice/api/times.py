@@ -38,6 +38,11 @@ def rfc3339(seconds: float) -> str:
     return _printed(int(seconds // 1))
 
 
+def micro_time(seconds: float) -> str:
+    """The time as Kubernetes prints a MicroTime."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 @lru_cache(maxsize=1024)
 def _printed(second: int) -> str:
     """The time as text. It is cached, since many objects are written within one second."""

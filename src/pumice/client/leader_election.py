@@ -17,12 +17,12 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from pumice.api.kinds import LEASES, ObjectRef
+from pumice.api.times import micro_time
 from pumice.client.access import TimeSource
 from pumice.client.failures import ApiError, KubeError
 from pumice.client.transport import Transport
@@ -145,11 +145,6 @@ class LeaseCandidate:
         assert self._record is not None
         promised_s = self._record.spec.lease_duration_seconds or self.term.lease_s
         return now < self._seen_at + promised_s
-
-
-def micro_time(seconds: float) -> str:
-    """The time, given in seconds since 1970, as Kubernetes' MicroTime."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 log = logging.getLogger(__name__)

@@ -157,7 +157,7 @@ class SimulatedCluster:
             cluster.put("Queue", queue(work.queue))
         if work.priority and class_name(work.priority) not in cluster.of("PriorityClass"):
             cluster.put("PriorityClass", priority_class(work.priority))
-        if self._is_grouped(work):
+        if work.is_grouped(self._grouped):
             cluster.put("PodGroup", _owned(group_of(work, created)))
         self._make_pods(life, created)
         self.record.submitted(life)
@@ -177,12 +177,9 @@ class SimulatedCluster:
         """Let the scheduler decide at this instant, even if nothing else happens then."""
         self.at(when, Rank.AGAIN, _nothing, None)
 
-    def _is_grouped(self, work: Work) -> bool:
-        return work.group is not None if work.scheduler else self._grouped
-
     def _make_pods(self, life: Life, created: str, only: frozenset[str] | None = None) -> None:
         work = life.work
-        for pod in pods_of(work, created, work.scheduler or self._scheduler, grouped=self._is_grouped(work)):
+        for pod in pods_of(work, created, work.scheduler or self._scheduler, grouped=work.is_grouped(self._grouped)):
             if only is None or pod.metadata.identity in only:
                 self.cluster.put("Pod", pod)
                 self._lives[pod.metadata.identity] = life

@@ -63,6 +63,10 @@ class Work:
     def pods(self) -> int:
         return sum(role.count for role in self.roles)
 
+    def is_grouped(self, usually: bool) -> bool:
+        """Whether it has a PodGroup: `usually` is for jobs of the scheduler that is simulated."""
+        return self.group is not None if self.scheduler else usually
+
     @property
     def gang(self) -> int:
         return self.pods if self.minimum is None else self.minimum

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pumice.api import Object, rfc3339
+from pumice.api.json_objects import terminating
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.conversion import Converter
@@ -68,11 +69,7 @@ def is_established(definition: Object) -> bool:
     return _says(definition, "Established")
 
 
-def are_accepted(definition: Object) -> bool:
-    return _says(definition, "NamesAccepted")
-
-
-def terminating(definition: Object, now: str) -> Object:
+def terminating_status(definition: Object, now: str) -> Object:
     """The status of a definition whose objects are being deleted."""
     status = definition.get("status") or {}
     others = [condition for condition in status.get("conditions") or () if condition.get("type") != "Terminating"]
@@ -129,7 +126,7 @@ class CustomKinds:
 
     def on_write(self, storage: str, event: WatchEvent) -> None:
         if storage != CRDS:
-            if event.type == "DELETED" and (definition := self._store.find(CRDS, "", storage)) and _is_going(definition):
+            if event.type == "DELETED" and (definition := self._store.find(CRDS, "", storage)) and terminating(definition):
                 self._store.collector.note(self._clean_up, storage)
             return
         definition = event.object
@@ -147,7 +144,7 @@ class CustomKinds:
                 self._store.kinds.add(kind)
                 if kind.convert is None and kind.schema is not None:
                     self._default_stored(kind, kind.schema)
-        if _is_going(definition):
+        if terminating(definition):
             self._store.collector.note(self._clean_up, definition["metadata"]["name"])
 
     def _default_stored(self, kind: ServedKind, schema: Object) -> None:
@@ -168,10 +165,10 @@ class CustomKinds:
     def _clean_up(self, storage: str) -> None:
         """Delete some objects of a definition that is being or was deleted. After the last one, take the finalizer off the definition."""
         definition = self._store.find(CRDS, "", storage)
-        if definition is not None and not _is_going(definition):
+        if definition is not None and not terminating(definition):
             return
         kind_storage = self._store.storage.kind_storage(storage)
-        living = (key for key in list(kind_storage.keys) if definition is None or not _is_going(kind_storage.objects[key]))
+        living = (key for key in list(kind_storage.keys) if definition is None or not terminating(kind_storage.objects[key]))
         for key in islice(living, DELETED_AT_ONCE):
             obj = kind_storage.objects[key]
             if definition is not None and obj["metadata"].get("finalizers"):
@@ -188,7 +185,7 @@ class CustomKinds:
     def _reconsider(self, group: str) -> None:
         """Settle the names of the group's other definitions again, as names have become free that they may wait for."""
         for definition in list(self._store.all(CRDS)):
-            if definition["spec"]["group"] == group and not are_accepted(definition):
+            if definition["spec"]["group"] == group and not _says(definition, "NamesAccepted"):
                 changed = definition | {"metadata": dict(definition["metadata"])}
                 settle_names(changed, self._store.all(CRDS))
                 if changed["status"] != definition["status"]:
@@ -196,11 +193,7 @@ class CustomKinds:
 
 
 def _of_effect(definition: Object) -> tuple[Any, ...]:
-    return definition["spec"], definition.get("status"), _is_going(definition)
-
-
-def _is_going(definition: Object) -> bool:
-    return bool(definition["metadata"].get("deletionTimestamp"))
+    return definition["spec"], definition.get("status"), terminating(definition)
 
 
 def with_settled_names(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
@@ -213,7 +206,7 @@ def with_settled_names(review: AdmissionAttributes, lister: AdmissionLister) -> 
 def kinds_of(definition: Object, store: Store) -> list[ServedKind]:
     """The kinds of a definition, one for each served version, the storage version first."""
     spec, names = definition["spec"], definition["status"]["acceptedNames"]
-    verbs = tuple(verb for verb in ALL_VERBS if verb != "create") if _is_going(definition) else ALL_VERBS
+    verbs = tuple(verb for verb in ALL_VERBS if verb != "create") if terminating(definition) else ALL_VERBS
     versions = sorted((version for version in spec["versions"] if version.get("served")), key=lambda version: not version.get("storage"))
     found = [_kind(spec, names, version, verbs) for version in versions]
     if (spec.get("conversion") or {}).get("strategy") != "Webhook" or len(spec["versions"]) == 1:

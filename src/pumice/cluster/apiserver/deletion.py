@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pumice.api import Object, instant, rfc3339
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import AdmissionAttributes, WriteOptions
-from pumice.cluster.apiserver.crd import CLEANUP, CRDS, terminating
+from pumice.cluster.apiserver.crd import CLEANUP, CRDS, terminating_status
 from pumice.cluster.apiserver.kinds import ServedKind
 
 if TYPE_CHECKING:
@@ -145,4 +145,4 @@ def _mark(kind: ServedKind, obj: Object, grace_s: int, now: float) -> None:
     if kind.resource == "namespaces":
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
     elif kind.storage == CRDS:
-        obj["status"] = terminating(obj, metadata["deletionTimestamp"])
+        obj["status"] = terminating_status(obj, metadata["deletionTimestamp"])

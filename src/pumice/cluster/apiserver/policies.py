@@ -20,7 +20,7 @@ from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
 from pumice.api.cel.tree import CelError, EvaluationError
 from pumice.api.cel.values import AUTHORIZER_FIELDS, DYN, STRING
-from pumice.api.json_objects import copied
+from pumice.api.json_objects import copied, labels_of
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.admission import AdmissionAttributes
 from pumice.cluster.apiserver.field_rules import Causes, fill, missing, unsupported
@@ -213,7 +213,7 @@ class Policies:
         found = [
             one
             for one in all_of_kind
-            if (one["metadata"]["name"] == ref["name"] if ref.get("name") else matches_selector(ref.get("selector") or {}, _labels(one)))
+            if (one["metadata"]["name"] == ref["name"] if ref.get("name") else matches_selector(ref.get("selector") or {}, labels_of(one)))
         ]
         if not found and ref.get("parameterNotFoundAction") != "Allow" and policy.spec.get("failurePolicy") != "Ignore":
             what = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
@@ -311,10 +311,6 @@ def log_notes(review: AdmissionAttributes, notes: AuditNotes) -> None:
         "annotations": {key: ", ".join(values) for key, values in notes.items()},
     }
     logging.getLogger("pumice.audit").warning("%s", json.dumps(event))
-
-
-def _labels(obj: Object) -> Mapping[str, str]:
-    return obj["metadata"].get("labels") or {}
 
 
 def _message(validation: Validation, names: Mapping[str, Any], purse: Purse) -> str:

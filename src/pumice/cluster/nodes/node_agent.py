@@ -9,12 +9,12 @@ a failure lasts the usual 40 s, so that the failure is noticed as soon as in a r
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import UTC, datetime
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 from pumice.api import Object, name_of, rfc3339, status_of, uid_of
 from pumice.api.annotations import KUBELET
 from pumice.api.json_objects import annotations_of, condition
+from pumice.api.times import micro_time
 from pumice.cluster.apiserver import StatusError, Store
 from pumice.cluster.clock import Alarm, AlarmClock
 
@@ -181,10 +181,6 @@ class NodeAgents:
 
 def _says_ready(node: Object) -> bool:
     return (condition(node, "Ready") or {}).get("status") == "True"
-
-
-def micro_time(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _own_address(node: Object) -> str:

@@ -20,15 +20,16 @@ from pumice.live.scheduler.group_status import known_status, new_at, next_status
 from pumice.live.scheduler.options import UNSHARDED, Sharding
 from pumice.live.scheduler.queue_status import queue_request, queue_totals
 from pumice.live.scheduler.requests import (
-    FailedRequest,
     BindPod,
     EvictPod,
+    FailedRequest,
     MarkPod,
     OpenGate,
     ReleaseClaim,
     Requests,
     WriteCondition,
     WriteStatus,
+    object_ref,
     prerequisites,
 )
 from pumice.live.scheduler.sent_status import GroupNote, Mark, Quiet, SentStatus
@@ -78,7 +79,7 @@ def effects(
     queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], sent_status, now, sharding.ring), _blamed_queue, faults)
     shards = shard_requests(cluster, sharding, sent_status, now)
     conditions = _each(decisions.native_groups.values(), lambda each: _condition(each, sent_status, now), _blamed_condition, faults)
-    releases = [ReleaseClaim(_ref_of(key), user) for key, user in decisions.released_claims.items()]
+    releases = [ReleaseClaim(object_ref(key), user) for key, user in decisions.released_claims.items()]
     return Requests(evictions, binds, gates, marks, [*groups, *queues, *shards], conditions, releases, events, faults)
 
 
@@ -347,11 +348,6 @@ def _condition(outcome: NativeGroupStatus, sent_status: SentStatus, now: float) 
 def _blamed_condition(group: NativeGroupStatus) -> WriteCondition:
     meta = group.group.metadata
     return WriteCondition(ObjectRef(meta.name, meta.namespace or "", meta.uid or ""), {})
-
-
-def _ref_of(key: str) -> ObjectRef:
-    namespace, _, name = key.partition("/")
-    return ObjectRef(name, namespace)
 
 
 def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[str, float], *, written: bool) -> list[EventRecord]:

@@ -67,7 +67,7 @@ def prerequisites(cluster: Cluster, task: Task) -> Prerequisites:
 
 def _volumes(cluster: Cluster, task: Task) -> tuple[VolumeFor, ...]:
     assumed = cluster.index(AssumedVolumes).of_pod(task)
-    return tuple(VolumeFor(_ref(each.claim), each.volume, each.node) for each in assumed)
+    return tuple(VolumeFor(object_ref(each.claim), each.volume, each.node) for each in assumed)
 
 
 def _devices(cluster: Cluster, task: Task) -> tuple[DevicesFor, ...]:
@@ -75,14 +75,14 @@ def _devices(cluster: Cluster, task: Task) -> tuple[DevicesFor, ...]:
     allotted = {each.claim: each for each in assumed.of_pod(task)}
     keys = dict.fromkeys(f"{task.namespace}/{name}" for _, name in named_claims(cluster, task) if name)
     shared = {f"{task.namespace}/{name}" for name in group_claims(cluster, task).values()}
-    found = [_allocation(cluster, allotted[key]) if key in allotted else DevicesFor(_ref(key)) for key in keys]
+    found = [_allocation(cluster, allotted[key]) if key in allotted else DevicesFor(object_ref(key)) for key in keys]
     user = _group_of(cluster, task) if shared else None
     found = [each._replace(user=user) if str(each.claim) in shared else each for each in found]
     special = allotted.get(special_key(task))
     if special is not None and special.special is not None:
         spec, mappings = to_builtins(special.special.claim.spec), tuple(_mapping(each) for each in special.special.mappings)
         stale = assumed.specials.get(special_key(task))
-        making = Making(spec, mappings, _ref(stale) if stale is not None else None)
+        making = Making(spec, mappings, object_ref(stale) if stale is not None else None)
         found.append(_allocation(cluster, special)._replace(claim=ObjectRef("", task.namespace), making=making))
     return tuple(found)
 
@@ -96,7 +96,7 @@ def _mapping(mapped: Mapped) -> dict[str, Any]:
     return {"containerName": mapped.container, "resourceName": mapped.resource, "requestName": mapped.request}
 
 
-def _ref(key: str) -> ObjectRef:
+def object_ref(key: str) -> ObjectRef:
     namespace, _, name = key.partition("/")
     return ObjectRef(name, namespace)
 
@@ -105,7 +105,7 @@ def _allocation(cluster: Cluster, allotted: Allotted) -> DevicesFor:
     selector = reach(allotted.picks, allotted.node)
     where = to_builtins(selector) if selector is not None else None
     return DevicesFor(
-        _ref(allotted.claim), tuple(_result(cluster, pick) for pick in allotted.picks), where, tuple(_configs(cluster, allotted))
+        object_ref(allotted.claim), tuple(_result(cluster, pick) for pick in allotted.picks), where, tuple(_configs(cluster, allotted))
     )
 
 

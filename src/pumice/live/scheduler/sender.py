@@ -31,9 +31,9 @@ from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.pod_condition import apply_mark
 from pumice.live.scheduler.prebind import NotPrepared, PreBind
 from pumice.live.scheduler.requests import (
-    FailedRequest,
     BindPod,
     EvictPod,
+    FailedRequest,
     MarkPod,
     OpenGate,
     ReadPod,

@@ -179,15 +179,12 @@ class WholeJobs:
             raise InputError(f"two jobs are called {work.name}; names must differ while both are there")
         self.lives[life.uid] = life
         self._prepare(work)
-        if self._is_grouped(work):
+        if work.is_grouped(self._grouped):
             self._store.create("podgroups.scheduling.volcano.sh", group_document(work), work.namespace)
         roles = (role for role in work.roles for _ in range(role.count))
         for number, role in enumerate(roles):
             self._make(JobPod(life, number, role, f"{object_name(work)}-{number}"))
         self._record.submitted(life)
-
-    def _is_grouped(self, work: Work) -> bool:
-        return work.group is not None if work.scheduler else self._grouped
 
     def _prepare(self, work: Work) -> None:
         """Create the namespace, queue and priority class that the job names, if they do not exist."""
@@ -205,7 +202,7 @@ class WholeJobs:
         most = work.estimate if self._habits.kill_at_estimate and work.estimate is not None else inf
         pod.killed = most < length
         self._pods[pod.key] = pod
-        scheduler, grouped = work.scheduler or self._scheduler, self._is_grouped(work)
+        scheduler, grouped = work.scheduler or self._scheduler, work.is_grouped(self._grouped)
         body = pod_document(work, pod.number, pod.role, scheduler, min(length, most), grouped=grouped, killed=pod.killed)
         self._store.create("pods", body, work.namespace)
 
@@ -280,7 +277,7 @@ class WholeJobs:
         for number in range(work.pods):
             pod = self._pods.pop((work.namespace, f"{object_name(work)}-{number}"))
             self._store.delete("pods", pod.name, work.namespace, AT_ONCE)
-        if self._is_grouped(work):
+        if work.is_grouped(self._grouped):
             self._store.delete("podgroups.scheduling.volcano.sh", object_name(work), work.namespace)
         self._record.ended(life, state)
 

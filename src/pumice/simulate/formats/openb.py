@@ -21,7 +21,6 @@ from pumice.api.quantity import quantity
 from pumice.simulate.formats import Row, csv_rows
 from pumice.simulate.work import GPU, GPU_MILLI, Role, Work, Workload, in_order, node, role
 
-TIMES = ("creation_time", "deletion_time")
 PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
 
