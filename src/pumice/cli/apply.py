@@ -16,7 +16,7 @@ import click
 from pumice.api import InputError, yaml
 from pumice.api.files import streams
 from pumice.api.kinds import ObjectRef
-from pumice.cli.remote import Remote, namespace_option, remote_options
+from pumice.cli.remote import Remote, namespaced_options
 from pumice.cli.tables import say
 from pumice.client.client import Client
 from pumice.client.discovery import ServedResource, discover, of_kind
@@ -30,8 +30,7 @@ ESTABLISHED_TRIES, ESTABLISHED_PAUSE_S = 50, 0.2
 
 
 @click.command()
-@remote_options
-@namespace_option
+@namespaced_options
 @click.option(
     "-f",
     "--filename",

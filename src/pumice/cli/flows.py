@@ -11,7 +11,7 @@ from pumice.api.kinds import JOB_FLOWS, JOB_TEMPLATES, Kind, ObjectRef
 from pumice.api.times import age
 from pumice.cli.apply import manifests
 from pumice.cli.objects import as_json, as_yaml, without_bookkeeping
-from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
+from pumice.cli.remote import Remote, everywhere_option, listed, namespaced_options
 from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
@@ -30,8 +30,7 @@ def group(resource: Kind, what: str, more: tuple[Cell, ...]) -> click.Group:
 
 def _create(resource: Kind) -> click.Command:
     @click.command("create")
-    @remote_options
-    @namespace_option
+    @namespaced_options
     @click.option("-f", "--file", "path", required=True, help="A YAML file.")
     def create(remote: Remote, namespace: str | None, path: str) -> None:
         """Create what a file describes."""
@@ -49,8 +48,7 @@ def _create(resource: Kind) -> click.Command:
 
 def _delete(resource: Kind) -> click.Command:
     @click.command("delete")
-    @remote_options
-    @namespace_option
+    @namespaced_options
     @click.option("-f", "--file", "path", help="A YAML file; what it names is deleted.")
     @click.option("-N", "--name", help="The name of what is to be deleted.")
     def delete(remote: Remote, namespace: str | None, path: str | None, name: str | None) -> None:
@@ -84,8 +82,7 @@ def _read(path: str, resource: Kind, remote: Remote, namespace: str | None) -> l
 
 def _list(resource: Kind, more: tuple[Cell, ...]) -> click.Command:
     @click.command("list")
-    @remote_options
-    @namespace_option
+    @namespaced_options
     @everywhere_option
     def list_(remote: Remote, namespace: str | None, everywhere: bool) -> None:
         """List what there is."""
@@ -98,8 +95,7 @@ def _list(resource: Kind, more: tuple[Cell, ...]) -> click.Command:
 
 def _get(resource: Kind, more: tuple[Cell, ...]) -> click.Command:
     @click.command("get")
-    @remote_options
-    @namespace_option
+    @namespaced_options
     @click.option("-N", "--name", required=True, help="Its name.")
     def get(remote: Remote, namespace: str | None, name: str) -> None:
         """Show one."""
@@ -123,8 +119,7 @@ def _table(found: list[dict[str, Any]], more: tuple[Cell, ...]) -> str:
 
 def _describe(resource: Kind) -> click.Command:
     @click.command("describe")
-    @remote_options
-    @namespace_option
+    @namespaced_options
     @click.option("-N", "--name", help="Its name; without one, all of the namespace.")
     @click.option("-o", "--format", "form", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
     def describe(remote: Remote, namespace: str | None, name: str | None, form: str) -> None:

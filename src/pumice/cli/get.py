@@ -10,7 +10,7 @@ import msgspec
 
 from pumice.api import InputError, kinds
 from pumice.api.kinds import ObjectRef
-from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
+from pumice.cli.remote import Remote, everywhere_option, listed, namespaced_options
 from pumice.cli.server_table import ServerTable, print_objects
 from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
@@ -48,8 +48,7 @@ def _kinds(context: click.Context, argument: click.Parameter, begun: str) -> lis
 
 
 @click.command()
-@remote_options
-@namespace_option
+@namespaced_options
 @everywhere_option
 @click.argument("what", nargs=-1, required=True, metavar="KIND[/NAME] [NAME]...", shell_complete=_kinds)
 @click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="Another form than a table.")

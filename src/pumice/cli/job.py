@@ -18,11 +18,10 @@ from pumice.cli.remote import (
     everywhere_option,
     listed,
     name_option,
-    namespace_option,
+    namespaced_options,
     order,
     output_option,
     print_all,
-    remote_options,
 )
 from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
@@ -57,8 +56,7 @@ def job() -> None:
 
 
 @job.command()
-@remote_options
-@namespace_option
+@namespaced_options
 @click.option("-f", "--filename", type=click.Path(), help="The job as a YAML file; the flags below describe one without a file.")
 @click.option("-N", "--name", default="", help="The job's name; needed without a file.")
 @click.option("-i", "--image", default="busybox", show_default=True, help="The image of its containers.")
@@ -127,8 +125,7 @@ def _amounts(text: str, flag: str) -> dict[str, str]:
 
 
 @job.command("list")
-@remote_options
-@namespace_option
+@namespaced_options
 @everywhere_option
 @click.option("-S", "--scheduler", help="Only jobs of this scheduler.")
 @click.option("-q", "--queue", help="Only jobs of this queue.")
@@ -192,8 +189,7 @@ def _row(item: dict[str, Any]) -> list[object]:
 
 
 @job.command()
-@remote_options
-@namespace_option
+@namespaced_options
 @one_job
 def view(remote: Remote, namespace: str | None, name: str) -> None:
     """Show a job in full, with its events and those of its PodGroup, which are the scheduler's."""
@@ -212,8 +208,7 @@ def view(remote: Remote, namespace: str | None, name: str) -> None:
 
 
 @job.command()
-@remote_options
-@namespace_option
+@namespaced_options
 @one_job
 def suspend(remote: Remote, namespace: str | None, name: str) -> None:
     """Abort a job: its pods end, the job stays and can be resumed."""
@@ -221,8 +216,7 @@ def suspend(remote: Remote, namespace: str | None, name: str) -> None:
 
 
 @job.command()
-@remote_options
-@namespace_option
+@namespaced_options
 @one_job
 def resume(remote: Remote, namespace: str | None, name: str) -> None:
     """Start a suspended job again."""
@@ -230,8 +224,7 @@ def resume(remote: Remote, namespace: str | None, name: str) -> None:
 
 
 @job.command()
-@remote_options
-@namespace_option
+@namespaced_options
 @one_job
 def delete(remote: Remote, namespace: str | None, name: str) -> None:
     """Delete a job, and with it its pods."""

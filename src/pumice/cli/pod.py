@@ -8,7 +8,7 @@ import click
 from pumice.api.annotations import JOB_NAME, JOB_QUEUE, QUEUE_NAME
 from pumice.api.kinds import PODS
 from pumice.api.times import age
-from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
+from pumice.cli.remote import Remote, everywhere_option, listed, namespaced_options
 from pumice.cli.tables import print_table, say
 from pumice.client.transport import ListScope
 from pumice.text_table import columns
@@ -22,8 +22,7 @@ def pod() -> None:
 
 
 @pod.command("list")
-@remote_options
-@namespace_option
+@namespaced_options
 @everywhere_option
 @click.option("-j", "--job", help="Only pods of this job.")
 @click.option("-q", "--queue", help="Only pods in this queue, plain ones too.")

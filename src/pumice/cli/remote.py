@@ -99,6 +99,13 @@ def remote_options(command: Command) -> Command:
 
 
 namespace_option = click.option("-n", "--namespace", help="The namespace. Default: the context's.")
+
+
+def namespaced_options(command: Command) -> Command:
+    """Give a command the options that name a cluster and a namespace in it."""
+    return remote_options(namespace_option(command))
+
+
 output_option = click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="Another form than the table.")
 everywhere_option = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
 
