@@ -56,9 +56,8 @@ def node_causes(node: Object, old: Object | None) -> Causes:
         found += missing(f"spec.taints[{index}]", taint, "key")
         found += unsupported(f"spec.taints[{index}].effect", taint.get("effect", ""), _EFFECTS)
     for field in ("capacity", "allocatable"):
-        for name, amount in ((node.get("status") or {}).get(field) or {}).items():
-            if quantity(amount).milli < 0:
-                found.append((f"status.{field}.{name}", f'Invalid value: "{amount}": must be greater than or equal to 0'))
+        amounts = (node.get("status") or {}).get(field) or {}
+        found += negative_amounts((f"status.{field}.{name}", amount) for name, amount in amounts.items())
     return found
 
 

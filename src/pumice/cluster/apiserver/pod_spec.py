@@ -8,6 +8,7 @@ from pumice.api.quantity import quantity
 from pumice.api.quota import pod_totals, written
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import causes, compact, misnamed_object
+from pumice.cluster.apiserver.field_rules import Causes, fill, missing, negative, outside, unsupported
 
 _COMPUTE = ("cpu", "memory")
 _GATED = {
@@ -17,13 +18,20 @@ _GATED = {
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
 
+_DEFAULTS = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+    "enableServiceLinks": True,
+}
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?\Z")
 _CHOICES = {"restartPolicy": ("Always", "OnFailure", "Never"), "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")}
 _OF_CONTAINERS = {"imagePullPolicy": ("Always", "IfNotPresent", "Never"), "terminationMessagePolicy": ("FallbackToLogsOnError", "File")}
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-Causes = list[tuple[str, str]]
 
 
 def begin(pod: Object) -> None:
@@ -45,12 +53,7 @@ def default_pod(pod: Object) -> None:
 
 def default_spec(spec: Object) -> None:
     """Fill in the defaults of a pod's spec, which may be that of a pod template."""
-    spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("securityContext", {})
-    spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("enableServiceLinks", True)
+    fill(spec, _DEFAULTS)
     if spec.get("serviceAccountName"):
         spec.setdefault("serviceAccount", spec["serviceAccountName"])
     elif spec.get("serviceAccount"):
@@ -60,8 +63,7 @@ def default_spec(spec: Object) -> None:
     for volume in spec.get("volumes", ()):
         _default_volume(volume)
     for constraint in spec.get("topologySpreadConstraints", ()):
-        constraint.setdefault("nodeAffinityPolicy", "Honor")
-        constraint.setdefault("nodeTaintsPolicy", "Ignore")
+        fill(constraint, {"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Ignore"})
 
 
 def _default_container(container: Object, host_network: bool) -> None:
@@ -70,9 +72,7 @@ def _default_container(container: Object, host_network: bool) -> None:
         tag = image.rpartition("/")[2]
         latest = "@" not in tag and (":" not in tag or tag.endswith(":latest"))
         container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
-    container.setdefault("resources", {})
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
+    fill(container, {"resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"})
     for port in container.get("ports", ()):
         port.setdefault("protocol", "TCP")
         if host_network:
@@ -87,11 +87,9 @@ def _default_container(container: Object, host_network: bool) -> None:
 
 
 def _default_probe(probe: Object) -> None:
-    for field, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
-        probe.setdefault(field, value)
+    fill(probe, {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3})
     if "httpGet" in probe:
-        probe["httpGet"].setdefault("path", "/")
-        probe["httpGet"].setdefault("scheme", "HTTP")
+        fill(probe["httpGet"], {"path": "/", "scheme": "HTTP"})
 
 
 def _default_volume(volume: Object) -> None:
@@ -151,10 +149,7 @@ def _positive(amounts: dict[str, Any]) -> dict[str, Any]:
 
 def spec_causes(spec: Object, path: str) -> Causes:
     """The causes for refusing the spec of a new pod, or of a pod template."""
-    found: Causes = []
-    found += _choice_causes(spec, _CHOICES, path)
-    if not spec.get("containers"):
-        found.append((f"{path}.containers", "Required value"))
+    found = [*_choice_causes(spec, _CHOICES, path), *missing(path, spec, "containers")]
     names: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field, ())):
@@ -165,16 +160,8 @@ def spec_causes(spec: Object, path: str) -> Causes:
         if len(name) > 253 or not _SYSCTL.match(name):
             text = f'Invalid value: "{name}": must have at most 253 characters and match regex {_SYSCTL.pattern[:-2]}'
             found.append((f"{path}.securityContext.sysctls[{index}].name", text))
-    if spec.get("terminationGracePeriodSeconds", 0) < 0:
-        found.append(
-            (
-                f"{path}.terminationGracePeriodSeconds",
-                f"Invalid value: {spec['terminationGracePeriodSeconds']}: must be greater than or equal to 0",
-            )
-        )
-    if "activeDeadlineSeconds" in spec and not 0 < spec["activeDeadlineSeconds"] < 2**31:
-        text = f"Invalid value: {spec['activeDeadlineSeconds']}: must be between 1 and 2147483647, inclusive"
-        found.append((f"{path}.activeDeadlineSeconds", text))
+    found += negative(path, spec, "terminationGracePeriodSeconds")
+    found += outside(f"{path}.activeDeadlineSeconds", spec.get("activeDeadlineSeconds", 1))
     if "schedulingGroup" in spec:
         name, place = (spec["schedulingGroup"] or {}).get("podGroupName"), f"{path}.schedulingGroup.podGroupName"
         found += [(place, "Invalid value: null: must specify one of: `podGroupName`")] if name is None else []
@@ -187,11 +174,7 @@ def spec_causes(spec: Object, path: str) -> Causes:
 
 
 def _choice_causes(obj: Object, choices: dict[str, tuple[str, ...]], path: str) -> Causes:
-    return [(f"{path}.{field}", _unsupported(obj.get(field), each)) for field, each in choices.items() if obj.get(field) not in each]
-
-
-def _unsupported(value: object, choices: tuple[str, ...]) -> str:
-    return f'Unsupported value: "{value}": supported values: ' + ", ".join(f'"{choice}"' for choice in choices)
+    return [cause for field, each in choices.items() for cause in unsupported(f"{path}.{field}", obj.get(field), each)]
 
 
 def _container_causes(container: Object, path: str, names: set[str]) -> Causes:
@@ -205,18 +188,14 @@ def _container_causes(container: Object, path: str, names: set[str]) -> Causes:
     elif name in names:
         found.append((f"{path}.name", f'Duplicate value: "{name}"'))
     names.add(name or "")
-    if not container.get("image"):
-        found.append((f"{path}.image", "Required value"))
-    found += _choice_causes(container, _OF_CONTAINERS, path)
+    found += missing(path, container, "image") + _choice_causes(container, _OF_CONTAINERS, path)
     for index, port in enumerate(container.get("ports", ())):
         place = f"{path}.ports[{index}]"
-        for field, number in (("containerPort", port.get("containerPort", 0)), ("hostPort", port.get("hostPort") or 1)):
-            if not 0 < number < 65536:
-                found.append((f"{place}.{field}", f"Invalid value: {number}: must be between 1 and 65535, inclusive"))
+        found += outside(f"{place}.containerPort", port.get("containerPort", 0), 65535)
+        found += outside(f"{place}.hostPort", port.get("hostPort") or 1, 65535)
         found += _choice_causes(port, {"protocol": _PROTOCOLS}, place)
     for index, variable in enumerate(container.get("env", ())):
-        if not variable.get("name"):
-            found.append((f"{path}.env[{index}].name", "Required value"))
+        found += missing(f"{path}.env[{index}]", variable, "name")
     return found + resource_causes(container.get("resources") or {}, f"{path}.resources")
 
 
@@ -248,13 +227,13 @@ def _toleration_causes(spec: Object, path: str) -> Causes:
         place = f"{path}.tolerations[{index}]"
         operator = toleration.get("operator") or "Equal"
         if operator not in ("Equal", "Exists", "Lt", "Gt"):
-            found.append((f"{place}.operator", _unsupported(operator, ("Equal", "Exists"))))
+            found += unsupported(f"{place}.operator", operator, ("Equal", "Exists"))
         if not toleration.get("key") and operator != "Exists":
             found.append((f"{place}.operator", f'Invalid value: "{operator}": operator must be Exists when `key` is empty'))
         if operator == "Exists" and toleration.get("value"):
             found.append((f"{place}.operator", "Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"))
-        if toleration.get("effect") and toleration["effect"] not in _EFFECTS:
-            found.append((f"{place}.effect", _unsupported(toleration["effect"], _EFFECTS)))
+        if toleration.get("effect"):
+            found += unsupported(f"{place}.effect", toleration["effect"], _EFFECTS)
     return found
 
 
@@ -264,12 +243,8 @@ def _spread_causes(spec: Object, path: str) -> Causes:
         place = f"{path}.topologySpreadConstraints[{index}]"
         if constraint.get("maxSkew", 0) <= 0:
             found.append((f"{place}.maxSkew", f"Invalid value: {constraint.get('maxSkew', 0)}: must be greater than zero"))
-        if not constraint.get("topologyKey"):
-            found.append((f"{place}.topologyKey", "Required value: can not be empty"))
-        if constraint.get("whenUnsatisfiable") not in ("DoNotSchedule", "ScheduleAnyway"):
-            found.append(
-                (f"{place}.whenUnsatisfiable", _unsupported(constraint.get("whenUnsatisfiable"), ("DoNotSchedule", "ScheduleAnyway")))
-            )
+        found += missing(place, constraint, "topologyKey", rule="can not be empty")
+        found += unsupported(f"{place}.whenUnsatisfiable", constraint.get("whenUnsatisfiable"), ("DoNotSchedule", "ScheduleAnyway"))
     return found
 
 
