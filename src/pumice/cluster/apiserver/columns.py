@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pumice.api import Object, instant
@@ -26,12 +26,14 @@ def _at(*path: str, default: Any = "") -> Cell:
     return cell
 
 
-def _number(name: str, *path: str) -> Column:
-    return Column(name, _at(*path, default=0), "integer")
-
-
-def _text(name: str, *path: str, default: str = "", priority: int = 0) -> Column:
-    return Column(name, _at(*path, default=default), priority=priority)
+def _plain(text: str) -> Iterator[Column]:
+    """Columns in the notation of kubectl's custom-columns. A field that is not set is shown as what stands behind `=`: with `=0` it is a
+    number. A column with `+` is for `-o wide` alone."""
+    for each in text.split(", "):
+        name, _, rest = each.partition(":")
+        path, _, default = rest.partition("=")
+        cell = _at(*path.split("."), default=0 if default == "0" else default)
+        yield Column(name.lstrip("+"), cell, "integer" if default == "0" else "string", priority=int(name.startswith("+")))
 
 
 def _images(obj: Object, now: float) -> str:
@@ -193,7 +195,7 @@ def _group_state(group: Object, now: float) -> str:
     return "Pending" if scheduled is None else "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
 
 
-_OF_GROUP = (Column("Policy", _policy), _text("Workload", "spec", "workloadRef", "workloadName", default="<none>"))
+_OF_GROUP = (Column("Policy", _policy), *_plain("Workload:spec.workloadRef.workloadName=<none>"))
 _ingress_points = _at("status", "loadBalancer", "ingress", default=())
 
 _BINDING = (
@@ -204,16 +206,16 @@ _BINDING = (
     Column("ServiceAccounts", _roles("ServiceAccount"), priority=1),
 )
 
+_CREATED = tuple(_plain("Created At:metadata.creationTimestamp"))
 _COLUMNS: dict[str, tuple[Column, ...]] = {
     "pods": POD_COLUMNS,
     "nodes": NODE_COLUMNS,
-    "namespaces": (_text("Status", "status", "phase"), AGE),
+    "namespaces": (*_plain("Status:status.phase"), AGE),
     "configmaps": (Column("Data", lambda obj, now: len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), "string"), AGE),
-    "secrets": (_text("Type", "type"), Column("Data", _count("data"), "string"), AGE),
+    "secrets": (*_plain("Type:type"), Column("Data", _count("data"), "string"), AGE),
     "serviceaccounts": (Column("Secrets", _count("secrets"), "string"), AGE),
     "services": (
-        _text("Type", "spec", "type"),
-        _text("Cluster-IP", "spec", "clusterIP", default="<none>"),
+        *_plain("Type:spec.type, Cluster-IP:spec.clusterIP=<none>"),
         Column(
             "External-IP",
             lambda obj, now: obj["spec"].get("externalName") or ("<pending>" if obj["spec"].get("type") == "LoadBalancer" else "<none>"),
@@ -224,10 +226,9 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "events": (
         Column("Last Seen", _last_seen),
-        _text("Type", "type"),
-        _text("Reason", "reason"),
+        *_plain("Type:type, Reason:reason"),
         Column("Object", _subject),
-        _text("Subobject", "involvedObject", "fieldPath", priority=1),
+        *_plain("+Subobject:involvedObject.fieldPath"),
         Column("Source", lambda obj, now: (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or "", priority=1),
         Column("Message", lambda obj, now: (obj.get("message") or obj.get("note") or "").strip()),
         Column("First Seen", lambda obj, now: age(obj.get("firstTimestamp") or obj["metadata"]["creationTimestamp"], now), priority=1),
@@ -235,29 +236,23 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("Name", lambda obj, now: obj["metadata"]["name"], priority=1),
     ),
     "persistentvolumes": (
-        _text("Capacity", "spec", "capacity", "storage"),
+        *_plain("Capacity:spec.capacity.storage"),
         Column("Access Modes", _modes("spec", "accessModes")),
-        _text("Reclaim Policy", "spec", "persistentVolumeReclaimPolicy"),
-        _text("Status", "status", "phase"),
+        *_plain("Reclaim Policy:spec.persistentVolumeReclaimPolicy, Status:status.phase"),
         Column("Claim", _claim),
-        _text("StorageClass", "spec", "storageClassName"),
-        _text("VolumeAttributesClass", "spec", "volumeAttributesClassName", default="<unset>"),
-        _text("Reason", "status", "reason"),
+        *_plain("StorageClass:spec.storageClassName, VolumeAttributesClass:spec.volumeAttributesClassName=<unset>, Reason:status.reason"),
         AGE,
-        _text("VolumeMode", "spec", "volumeMode", priority=1),
+        *_plain("+VolumeMode:spec.volumeMode"),
     ),
     "persistentvolumeclaims": (
-        _text("Status", "status", "phase"),
-        _text("Volume", "spec", "volumeName"),
-        _text("Capacity", "status", "capacity", "storage"),
+        *_plain("Status:status.phase, Volume:spec.volumeName, Capacity:status.capacity.storage"),
         Column("Access Modes", _modes("status", "accessModes")),
-        _text("StorageClass", "spec", "storageClassName"),
-        _text("VolumeAttributesClass", "spec", "volumeAttributesClassName", default="<unset>"),
+        *_plain("StorageClass:spec.storageClassName, VolumeAttributesClass:spec.volumeAttributesClassName=<unset>"),
         AGE,
-        _text("VolumeMode", "spec", "volumeMode", priority=1),
+        *_plain("+VolumeMode:spec.volumeMode"),
     ),
     "resourcequotas": (Column("Request", _quota("requests")), Column("Limit", _quota("limits")), AGE),
-    "limitranges": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
+    "limitranges": _CREATED,
     "endpoints": (
         Column(
             "Endpoints",
@@ -274,42 +269,35 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         AGE,
     ),
     "replicationcontrollers": (
-        _number("Desired", "spec", "replicas"),
-        _number("Current", "status", "replicas"),
-        _number("Ready", "status", "readyReplicas"),
+        *_plain("Desired:spec.replicas=0, Current:status.replicas=0, Ready:status.readyReplicas=0"),
         AGE,
         *_WIDE,
     ),
     "deployments.apps": (
         Column("Ready", _ready("readyReplicas")),
-        _number("Up-to-date", "status", "updatedReplicas"),
-        _number("Available", "status", "availableReplicas"),
+        *_plain("Up-to-date:status.updatedReplicas=0, Available:status.availableReplicas=0"),
         AGE,
         *_WIDE,
     ),
     "replicasets.apps": (
-        _number("Desired", "spec", "replicas"),
-        _number("Current", "status", "replicas"),
-        _number("Ready", "status", "readyReplicas"),
+        *_plain("Desired:spec.replicas=0, Current:status.replicas=0, Ready:status.readyReplicas=0"),
         AGE,
         *_WIDE,
     ),
     "statefulsets.apps": (Column("Ready", _ready("readyReplicas")), AGE, *_TEMPLATE),
     "daemonsets.apps": (
-        _number("Desired", "status", "desiredNumberScheduled"),
-        _number("Current", "status", "currentNumberScheduled"),
-        _number("Ready", "status", "numberReady"),
-        _number("Up-to-date", "status", "updatedNumberScheduled"),
-        _number("Available", "status", "numberAvailable"),
+        *_plain(
+            "Desired:status.desiredNumberScheduled=0, Current:status.currentNumberScheduled=0, Ready:status.numberReady=0, "
+            "Up-to-date:status.updatedNumberScheduled=0, Available:status.numberAvailable=0"
+        ),
         Column("Node Selector", lambda obj, now: selector_text(obj["spec"]["template"]["spec"].get("nodeSelector") or {}) or "<none>"),
         AGE,
         *_WIDE,
     ),
-    "controllerrevisions.apps": (_number("Revision", "revision"), AGE),
+    "controllerrevisions.apps": (*_plain("Revision:revision=0"), AGE),
     "jobs.batch": (Column("Status", _job_state), Column("Completions", _completions), Column("Duration", _job_duration), AGE, *_WIDE),
     "cronjobs.batch": (
-        _text("Schedule", "spec", "schedule"),
-        _text("Timezone", "spec", "timeZone", default="<none>"),
+        *_plain("Schedule:spec.schedule, Timezone:spec.timeZone=<none>"),
         Column("Suspend", lambda obj, now: str(obj["spec"].get("suspend", False))),
         Column("Active", lambda obj, now: len((obj.get("status") or {}).get("active") or ()), "integer"),
         Column("Last Schedule", _since("status", "lastScheduleTime")),
@@ -318,23 +306,21 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("Images", _of_job(_images), priority=1),
     ),
     "poddisruptionbudgets.policy": (
-        _text("Min Available", "spec", "minAvailable", default="N/A"),
-        _text("Max Unavailable", "spec", "maxUnavailable", default="N/A"),
-        _number("Allowed Disruptions", "status", "disruptionsAllowed"),
+        *_plain(
+            "Min Available:spec.minAvailable=N/A, Max Unavailable:spec.maxUnavailable=N/A, Allowed Disruptions:status.disruptionsAllowed=0"
+        ),
         AGE,
     ),
     "priorityclasses.scheduling.k8s.io": (
-        _number("Value", "value"),
+        *_plain("Value:value=0"),
         Column("Global-Default", _at("globalDefault", default=False), "boolean"),
         AGE,
-        _text("PreemptionPolicy", "preemptionPolicy"),
+        *_plain("PreemptionPolicy:preemptionPolicy"),
     ),
     "podgroups.scheduling.k8s.io": (*_OF_GROUP, Column("Status", _group_state), AGE),
     "compositepodgroups.scheduling.k8s.io": (*_OF_GROUP, AGE),
     "storageclasses.storage.k8s.io": (
-        _text("Provisioner", "provisioner"),
-        _text("ReclaimPolicy", "reclaimPolicy"),
-        _text("VolumeBindingMode", "volumeBindingMode"),
+        *_plain("Provisioner:provisioner, ReclaimPolicy:reclaimPolicy, VolumeBindingMode:volumeBindingMode"),
         Column("AllowVolumeExpansion", _at("allowVolumeExpansion", default=False)),
         AGE,
     ),
@@ -342,26 +328,23 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "apiservices.apiregistration.k8s.io": (Column("Service", _serves), Column("Available", _available), AGE),
     "certificatesigningrequests.certificates.k8s.io": (
         AGE,
-        _text("SignerName", "spec", "signerName"),
-        _text("Requestor", "spec", "username"),
+        *_plain("SignerName:spec.signerName, Requestor:spec.username"),
         Column("RequestedDuration", _requested),
         Column("Condition", _signing_state),
     ),
-    "leases.coordination.k8s.io": (_text("Holder", "spec", "holderIdentity"), AGE),
-    "roles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
-    "clusterroles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
+    "leases.coordination.k8s.io": (*_plain("Holder:spec.holderIdentity"), AGE),
+    "roles.rbac.authorization.k8s.io": _CREATED,
+    "clusterroles.rbac.authorization.k8s.io": _CREATED,
     "rolebindings.rbac.authorization.k8s.io": _BINDING,
     "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
     "horizontalpodautoscalers.autoscaling": (
         Column("Reference", lambda obj, now: f"{obj['spec']['scaleTargetRef'].get('kind')}/{obj['spec']['scaleTargetRef'].get('name')}"),
         Column("Targets", _targets),
-        _number("MinPods", "spec", "minReplicas"),
-        _number("MaxPods", "spec", "maxReplicas"),
-        _number("Replicas", "status", "currentReplicas"),
+        *_plain("MinPods:spec.minReplicas=0, MaxPods:spec.maxReplicas=0, Replicas:status.currentReplicas=0"),
         AGE,
     ),
     "ingresses.networking.k8s.io": (
-        _text("Class", "spec", "ingressClassName", default="<none>"),
+        *_plain("Class:spec.ingressClassName=<none>"),
         Column("Hosts", lambda obj, now: ",".join(rule.get("host") or "*" for rule in _at("spec", "rules", default=())(obj, now)) or "*"),
         Column("Address", lambda obj, now: ",".join(one.get("ip") or one.get("hostname", "") for one in _ingress_points(obj, now))),
         Column("Ports", lambda obj, now: "80, 443" if _at("spec", "tls")(obj, now) else "80"),
@@ -373,12 +356,10 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "resourceclaims.resource.k8s.io": (Column("State", _claim_state), AGE),
     "resourceslices.resource.k8s.io": (
-        _text("Node", "spec", "nodeName"),
-        _text("Driver", "spec", "driver"),
-        _text("Pool", "spec", "pool", "name"),
+        *_plain("Node:spec.nodeName, Driver:spec.driver, Pool:spec.pool.name"),
         AGE,
     ),
-    "customresourcedefinitions.apiextensions.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
+    "customresourcedefinitions.apiextensions.k8s.io": _CREATED,
 }
 
 
