@@ -20,7 +20,7 @@ from pumice.cli.remote import Remote, namespaced_options
 from pumice.cli.tables import say
 from pumice.client.client import Client
 from pumice.client.discovery import ServedResource, discover, of_kind
-from pumice.client.failures import ApiError
+from pumice.client.failures import despite
 from pumice.client.transport import as_dict
 
 Manifest = dict[str, Any]
@@ -92,12 +92,9 @@ async def _apply(client: Client, item: Manifest, served: list[ServedResource], r
 
 
 async def _version(client: Client, one: ServedResource, ref: ObjectRef) -> Any:
-    try:
+    with despite(404):
         return as_dict(await client.get(one.resource, ref))["metadata"]["resourceVersion"]
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return None
+    return None
 
 
 def manifests(paths: Iterable[str]) -> Iterator[Manifest]:

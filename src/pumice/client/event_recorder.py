@@ -18,7 +18,7 @@ from pumice.api.kinds import EVENTS, ObjectRef
 from pumice.client.access import TimeSource
 from pumice.client.client import of_ending_namespace
 from pumice.client.events import EventCorrelator, EventRecord, EventWrite
-from pumice.client.failures import ApiError, Fenced, KubeError
+from pumice.client.failures import ApiError, Fenced, KubeError, despite
 from pumice.client.rate_limit import TokenBucket
 from pumice.client.transport import PatchType, Transport
 
@@ -127,16 +127,10 @@ class EventRecorder:
     async def _put(self, write: EventWrite) -> None:
         """Patch the event, or create it if it is new or the server has forgotten it. Both writes may reach the server twice."""
         if write.patch is not None:
-            try:
+            with despite(404):
                 await self._transport.patch(
                     EVENTS, ObjectRef(write.name, write.namespace), write.patch, PatchType.STRATEGIC, repeatable=True
                 )
                 return
-            except ApiError as error:
-                if error.code != 404:
-                    raise
-        try:
+        with despite("AlreadyExists"):
             await self._transport.create(EVENTS, write.event, write.namespace, repeatable=True)
-        except ApiError as error:
-            if error.reason != "AlreadyExists":
-                raise

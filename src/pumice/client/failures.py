@@ -5,6 +5,8 @@ There are four, because callers must act differently on them. `ApiError`: the se
 the lease is no longer ours, or for want of credentials.
 """
 
+from types import TracebackType
+
 import msgspec
 
 from pumice.http.parser import LONGEST_WAIT_S, waiting_time_s
@@ -28,6 +30,19 @@ class ApiError(KubeError):
     def is_too_large(self) -> bool:
         """Whether the server has not come to the resource version that it was asked about."""
         return self.code == 504 and "Too large resource version" in self.message
+
+
+class despite:
+    """A context that goes on quietly after a refusal with one of these codes or reasons."""
+
+    def __init__(self, *refusals: int | str) -> None:
+        self._refusals = refusals
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        return isinstance(error, ApiError) and (error.code in self._refusals or error.reason in self._refusals)
 
 
 class NoAnswer(KubeError):

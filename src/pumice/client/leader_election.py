@@ -24,7 +24,7 @@ import msgspec
 from pumice.api.kinds import LEASES, ObjectRef
 from pumice.api.times import micro_time
 from pumice.client.access import TimeSource
-from pumice.client.failures import ApiError, KubeError
+from pumice.client.failures import KubeError, despite
 from pumice.client.transport import Transport
 
 
@@ -231,12 +231,9 @@ class Election:
             log.warning("lease %s was not released: %s", self.candidate.lock, error)
 
     async def _read(self) -> None:
-        try:
-            record: Lease | None = decode_lease(await self._transport.get(LEASES, self.candidate.lock))
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            record = None
+        record: Lease | None = None
+        with despite(404):
+            record = decode_lease(await self._transport.get(LEASES, self.candidate.lock))
         self.candidate.observed(record, self._clock())
 
     async def _write(self, wanted: Lease) -> None:

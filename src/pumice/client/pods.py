@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from pumice.api.kinds import PODS, ObjectRef
-from pumice.client.failures import ApiError, NoAnswer
+from pumice.client.failures import ApiError, NoAnswer, despite
 from pumice.client.transport import Transport, as_dict
 
 ATTEMPTS = 4
@@ -58,12 +58,9 @@ async def bind(transport: Transport, pod: ObjectRef, node: str, annotations: dic
 
 async def evict(transport: Transport, pod: ObjectRef, conditions: list[dict[str, Any]]) -> None:
     """Write the conditions into the pod's status, then delete the pod. It is no failure if the pod is gone already."""
-    try:
+    with despite(404):
         await amend_status(transport, pod, lambda status: set_conditions(status, conditions))
         await _delete(transport, pod)
-    except ApiError as error:
-        if error.code != 404:
-            raise
 
 
 def eviction_conditions(why: str, scheduler: str, at: str, whom: str = "pod") -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from pumice.api.kinds import Kind, ObjectRef, kind_of
 from pumice.client.client import Backoff, is_refusal, of_ending_namespace
 from pumice.client.event_recorder import EventRecorder
 from pumice.client.events import EventRecord, InvolvedObject
-from pumice.client.failures import ApiError, Fenced, KubeError
+from pumice.client.failures import ApiError, Fenced, KubeError, despite
 from pumice.client.reflector import DEFAULT_PACE, Pace
 from pumice.client.transport import PatchType, Transport, as_dict
 from pumice.controllers.controller import EVERY, Consults, Controller, LooksUp, Prepares
@@ -109,24 +109,16 @@ class ObjectWrites:
         if known is None or (write.uid and uid_of(known) != write.uid):
             return
         resource, ref = RESOURCES[write.kind], ObjectRef(write.name, write.namespace, write.uid)
-        try:
-            answer = await self._changed(resource, ref, write, known)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            return  # the watch will show that it is gone
-        self._cache.answered(write.kind, whole(as_dict(answer), resource))
+        with despite(404):  # the watch will show that it is gone
+            self._cache.answered(write.kind, whole(as_dict(await self._changed(resource, ref, write, known)), resource))
 
     async def _changed(self, resource: Kind, ref: ObjectRef, write: Patch, known: Object) -> bytes:
         place, wholly = (resource, write.subresource), merged(known, write.patch)
         if place in self._unpatchable:
             return await self._transport.update(resource, ref, wholly, subresource=write.subresource)
         body = merged(write.patch, {"metadata": {"uid": write.uid}}) if write.uid else write.patch
-        try:
+        with despite(403):
             return await self._transport.patch(resource, ref, body, PatchType.MERGE, subresource=write.subresource, repeatable=True)
-        except ApiError as error:
-            if error.code != 403:
-                raise
         answer = await self._transport.update(resource, ref, wholly, subresource=write.subresource)
         self._unpatchable.add(place)
         log.info("%s may not be patched; they are updated whole", "/".join(filter(None, (resource.plural, write.subresource))))
@@ -156,11 +148,8 @@ class ObjectWrites:
         if known is None or (write.uid and uid_of(known) != write.uid):
             return
         ref = ObjectRef(write.name, write.namespace, uid_of(known))
-        try:
+        with despite(404):  # at 409 it is another object by now, which the watch will show, or the server was wrong
             await self._transport.delete(RESOURCES[write.kind], ref, propagation=write.propagation, grace_s=write.grace_s)
-        except ApiError as error:
-            if error.code != 404:
-                raise  # at 409 it is another object by now, which the watch will show, or the server was wrong
         self._going(write.kind, known)
 
     def _going(self, kind: str, known: Object) -> None:

@@ -30,7 +30,7 @@ from pumice.api.plural import counted
 from pumice.client.access import Access
 from pumice.client.client import Backoff, Client
 from pumice.client.events import EventRecord, InvolvedObject
-from pumice.client.failures import ApiError, KubeError
+from pumice.client.failures import ApiError, KubeError, despite
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.rate_limit import ClientLimits
 from pumice.client.transport import Transport, as_dict
@@ -94,17 +94,11 @@ async def _awaited(making: asyncio.Task[None]) -> None:
 
 
 async def _make(transport: Transport, name: str, reclaimable: bool) -> None:
-    try:
+    with despite(404):
         await transport.get(QUEUES, ObjectRef(name))
         return
-    except ApiError as error:
-        if error.code != 404:
-            raise
-    try:
+    with despite("AlreadyExists"):
         await transport.create(QUEUES, queue_object(name, reclaimable), repeatable=True)
-    except ApiError as error:
-        if error.reason != "AlreadyExists":
-            raise
 
 
 def queue_object(name: str, reclaimable: bool) -> dict[str, object]:

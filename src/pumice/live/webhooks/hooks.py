@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from pumice.api.kinds import ObjectRef
-from pumice.client.failures import ApiError
+from pumice.client.failures import ApiError, despite
 from pumice.client.transport import Transport, as_dict
 from pumice.controllers.admission.webhooks import Caller, Webhook, configuration
 
@@ -75,13 +75,10 @@ async def _found(transport: Transport, hook: Webhook, caller: Caller) -> dict[st
 
 
 async def _created(transport: Transport, hook: Webhook, caller: Caller, authority: bytes) -> _Outcome:
-    try:
+    with despite(403):
         await transport.create(hook.resource, configuration(hook, caller, authority))
-    except ApiError as error:
-        if error.code != 403:
-            raise
-        return _Outcome.MISSING
-    return _Outcome.CREATED
+        return _Outcome.CREATED
+    return _Outcome.MISSING
 
 
 def _trusting(found: dict[str, Any], hook: Webhook, caller: Caller, authority: bytes) -> bool:

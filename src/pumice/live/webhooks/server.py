@@ -23,7 +23,7 @@ from pumice.api.plural import counted
 from pumice.client.access import Access
 from pumice.client.certificates import Authority
 from pumice.client.client import Backoff, Client
-from pumice.client.failures import ApiError, KubeError
+from pumice.client.failures import KubeError, despite
 from pumice.client.rate_limit import ClientLimits
 from pumice.client.tls import KeyPair, present
 from pumice.client.transport import Transport, as_dict
@@ -100,12 +100,9 @@ class ClusterSecret:
         return served
 
     async def _read(self) -> dict[str, object] | None:
-        try:
+        with despite(404):
             return as_dict(await self._transport.get(SECRETS, self._ref))
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            return None
+        return None
 
     async def _write(self, old: dict[str, object] | None, trusted: bytes) -> None:
         """Create or renew the Secret. If another replica was faster, that replica's Secret counts."""
@@ -115,15 +112,12 @@ class ClusterSecret:
         data = {CERTIFICATE: pair.certificate, KEY: pair.key, AUTHORITY: authority.pem + _still_valid(trusted, now)}
         encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
         body = {"metadata": {"name": self._ref.name, "namespace": self._ref.namespace}, "type": "Opaque", **(old or {}), "data": encoded}
-        try:
+        with despite(409):
             if old is None:
                 await self._transport.create(SECRETS, body, self._ref.namespace)
             else:
                 await self._transport.update(SECRETS, self._ref, body)
             log.info("certificates for %s were made, valid for %d days, in Secret %s", self._hosts[0], self._valid_days, self._ref)
-        except ApiError as error:
-            if error.code != 409:
-                raise
 
 
 def _served(secret: dict[str, object]) -> ServedCertificates | None:
