@@ -97,6 +97,11 @@ def condition(subject: Object, type_: str) -> Object | None:
     return next((entry for entry in status_of(subject).get("conditions") or [] if entry.get("type") == type_), None)
 
 
+def is_true(subject: Object, type_: str) -> bool:
+    """Whether the condition of this type is there and true."""
+    return (condition(subject, type_) or {}).get("status") == "True"
+
+
 def field(subject: Object, path: str) -> Any:
     """The value at a dotted path such as "spec.nodeName"; None if it is absent."""
     value: Any = subject

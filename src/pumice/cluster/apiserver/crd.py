@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pumice.api import Object, rfc3339
-from pumice.api.json_objects import terminating
+from pumice.api.json_objects import is_true, terminating
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.conversion import Converter
@@ -66,7 +66,7 @@ def settle_names(definition: Object, others: Iterable[Object]) -> None:
 
 
 def is_established(definition: Object) -> bool:
-    return _says(definition, "Established")
+    return is_true(definition, "Established")
 
 
 def terminating_status(definition: Object, now: str) -> Object:
@@ -75,11 +75,6 @@ def terminating_status(definition: Object, now: str) -> Object:
     others = [condition for condition in status.get("conditions") or () if condition.get("type") != "Terminating"]
     text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
     return status | {"conditions": [*others, _condition("Terminating", True, "InstanceDeletionPending", text, now)]}
-
-
-def _says(definition: Object, type: str) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or ()
-    return any(condition.get("type") == type and condition.get("status") == "True" for condition in conditions)
 
 
 def _taken_by(definition: Object, other: Object) -> Object | None:
@@ -185,7 +180,7 @@ class CustomKinds:
     def _reconsider(self, group: str) -> None:
         """Settle the names of the group's other definitions again, as names have become free that they may wait for."""
         for definition in list(self._store.all(CRDS)):
-            if definition["spec"]["group"] == group and not _says(definition, "NamesAccepted"):
+            if definition["spec"]["group"] == group and not is_true(definition, "NamesAccepted"):
                 changed = definition | {"metadata": dict(definition["metadata"])}
                 settle_names(changed, self._store.all(CRDS))
                 if changed["status"] != definition["status"]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pumice.api import Object, rfc3339
+from pumice.api.json_objects import is_true
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import WriteOptions
@@ -41,13 +42,9 @@ def _covers(budget: Object, pod: Object) -> bool:
     return selector is not None and matches_selector(selector, pod["metadata"].get("labels") or {})
 
 
-def _is_ready(pod: Object) -> bool:
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in (pod.get("status") or {}).get("conditions") or ())
-
-
 def _spares_unready(budget: Object, pod: Object) -> bool:
     """Whether the pod is not ready and the budget lets such a pod be evicted without using up a disruption."""
-    if _is_ready(pod):
+    if is_true(pod, "Ready"):
         return False
     now = budget.get("status") or {}
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":

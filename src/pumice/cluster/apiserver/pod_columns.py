@@ -3,6 +3,7 @@
 from typing import Any
 
 from pumice.api import Object
+from pumice.api.json_objects import condition, is_true
 from pumice.api.times import age
 from pumice.cluster.apiserver.table import AGE, Column
 
@@ -20,7 +21,7 @@ def _state(pod: Object, now: float) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
     word = status.get("reason") or status.get("phase") or "Unknown"
-    if any(one.get("type") == "PodScheduled" and one.get("reason") == "SchedulingGated" for one in status.get("conditions") or ()):
+    if (condition(pod, "PodScheduled") or {}).get("reason") == "SchedulingGated":
         word = "SchedulingGated"
     return _init_state(pod) or _container_state(pod, word)
 
@@ -53,11 +54,7 @@ def _container_state(pod: Object, word: str) -> str:
         elif one.get("ready") and state.get("running") is not None:
             running = True
     if word == "Completed" and running:
-        return (
-            "Running"
-            if any(one.get("type") == "Ready" and one.get("status") == "True" for one in pod["status"].get("conditions") or ())
-            else "NotReady"
-        )
+        return "Running" if is_true(pod, "Ready") else "NotReady"
     return str(word)
 
 

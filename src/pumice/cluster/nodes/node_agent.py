@@ -13,7 +13,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 from pumice.api import Object, name_of, rfc3339, status_of, uid_of
 from pumice.api.annotations import KUBELET
-from pumice.api.json_objects import annotations_of, condition
+from pumice.api.json_objects import annotations_of, is_true
 from pumice.api.times import micro_time
 from pumice.cluster.apiserver import StatusError, Store
 from pumice.cluster.clock import Alarm, AlarmClock
@@ -122,7 +122,7 @@ class NodeAgents:
                 self._addresses.give_back(self._given.pop(uid, ""))
             return
         if self._up.get(name) == uid_of(node):
-            if not _says_ready(node):  # it was marked as not ready, for instance as its lease ran out
+            if not is_true(node, "Ready"):  # it was marked as not ready, for instance as its lease ran out
                 self._register(node)
             return
         self._up[name] = uid_of(node)
@@ -135,7 +135,7 @@ class NodeAgents:
             self._next_round()
 
     def _register(self, node: Object) -> None:
-        if not _says_ready(node):
+        if not is_true(node, "Ready"):
             address = _own_address(node) or self._given.get(uid_of(node)) or self._addresses.take()
             self._given[uid_of(node)] = address
             status = registered(node, self._clock.now(), address)
@@ -177,10 +177,6 @@ class NodeAgents:
         fresh = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"holderIdentity": name, **renewed}}
         with suppress(StatusError):  # the namespace is gone: without a lease, only the node's conditions tell its state
             self._store.create(LEASES, fresh, LEASE_NAMESPACE)
-
-
-def _says_ready(node: Object) -> bool:
-    return (condition(node, "Ready") or {}).get("status") == "True"
 
 
 def _own_address(node: Object) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pumice.api import Object, instant, name_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES, JOB_TRACKING
 from pumice.api.integers import index_set, integer
-from pumice.api.json_objects import annotations_of, condition, finalizers_of, terminating
+from pumice.api.json_objects import annotations_of, condition, finalizers_of, is_true, terminating
 from pumice.controllers.kubernetes.job_rules import FAIL_INDEX, FAIL_JOB, IGNORE, judged, success_rule
 from pumice.controllers.kubernetes.pod_writes import ended
 from pumice.controllers.kubernetes.pods import ENDED, active, phase
@@ -122,7 +122,7 @@ def tally(job: Object, pods: list[Object]) -> PodTally:
         else:
             failures.append((pod, judged(job, pod)))
     lost_pods = [pod for pod, verdict in failures if verdict.action != IGNORE]
-    if not _says(job, _FIRST[COMPLETE]):  # a pod that was deleted because the job succeeded has not failed
+    if not is_true(job, _FIRST[COMPLETE]):  # a pod that was deleted because the job succeeded has not failed
         lost_pods += [pod for pod in pods if phase(pod) not in ENDED and is_over(job, pod)]
     done = _known(job, "completedIndexes") | {index_of(pod) for pod in won} if indexed(job) else frozenset()
     attempts: dict[int, Attempts] = {}
@@ -205,17 +205,13 @@ class End(NamedTuple):
 
 
 def has_ended(job: Object) -> bool:
-    return any(_says(job, type_) for type_ in _FIRST)
-
-
-def _says(job: Object, type_: str) -> bool:
-    return (condition(job, type_) or {}).get("status") == "True"
+    return any(is_true(job, type_) for type_ in _FIRST)
 
 
 def verdict(job: Object, tally: PodTally, now: float) -> End | None:
     """How the job ends; None if it goes on. An end that its conditions have stated once stays."""
     for type_, first in _FIRST.items():
-        if _says(job, first):
+        if is_true(job, first):
             found = condition(job, first) or {}
             return End(type_, found.get("reason", ""), found.get("message", ""))
     return _failure(job, tally, now) or _success(job, tally) or _without_hope(job, tally)
@@ -269,7 +265,7 @@ def deadline(job: Object, status: Object) -> float | None:
 def finish(job: Object, tally: PodTally, end: End, status: Object, now: float) -> list[Write]:
     """Put the end into `status`, and return the writes that end the pods."""
     before = _FIRST[end.type]
-    if not _says(job, before):
+    if not is_true(job, before):
         status["conditions"] = [*(status.get("conditions") or ()), entry(before, "True", end.reason, end.message, now)]
     writes = ended(job, tally.active)
     if not tally.is_settled or any(phase(pod) not in ENDED for pod in (*tally.active, *tally.leaving)):

@@ -9,7 +9,7 @@ it may.
 from collections.abc import Hashable, Iterable
 
 from pumice.api import Key, Object, instant, kinds, name_of, namespace_of, rfc3339, spec_of, status_of
-from pumice.api.json_objects import condition, copied, created_at, field, terminating
+from pumice.api.json_objects import condition, copied, created_at, field, is_true, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.kubernetes.daemonset import covers
 from pumice.controllers.kubernetes.pods import phase
@@ -99,7 +99,7 @@ def _taints(node: Object, lost: bool, now: float) -> list[Object]:
     state = "Unknown" if lost else (condition(node, "Ready") or {}).get("status", "True")
     reason = {"Unknown": UNREACHABLE, "False": NOT_READY}.get(state)
     wanted = [(reason, effect) for effect in ("NoSchedule", "NoExecute") if reason]
-    wanted += [(taint, "NoSchedule") for type_, taint in PRESSURES.items() if (condition(node, type_) or {}).get("status") == "True"]
+    wanted += [(taint, "NoSchedule") for type_, taint in PRESSURES.items() if is_true(node, type_)]
     if spec_of(node).get("unschedulable"):
         wanted.append((UNSCHEDULABLE, "NoSchedule"))
     kept = [taint for taint in present if taint["key"] not in KEPT or (taint["key"], taint.get("effect")) in wanted]

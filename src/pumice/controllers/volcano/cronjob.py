@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from pumice.api import Key, Object, duration, instant, kinds, name_of, namespace_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api.annotations import CRON_SCHEDULED_AT, VOLCANO_SCHEDULED_AT
-from pumice.api.json_objects import condition, controlled_by, controller_of, copied, created_at, field, terminating
+from pumice.api.json_objects import controlled_by, controller_of, copied, created_at, field, is_true, terminating
 from pumice.api.kinds import kind_of
 from pumice.controllers.controller import NOTHING, Lister, Result, its_controller, itself, result
 from pumice.controllers.volcano.job import spec as job_spec
@@ -272,7 +272,7 @@ def ended_well(job: Object) -> bool | None:
     if kind_of(job) == kinds.JOB:
         return {COMPLETED: True, FAILED: False, TERMINATED: False}.get(job_spec.phase_of(job))
     for type_, good in (("Complete", True), ("Failed", False)):
-        if (condition(job, type_) or {}).get("status") == "True":
+        if is_true(job, type_):
             return good
     return None
 
