@@ -72,14 +72,13 @@ class Fixed:
             self._keys.look_now()
 
 
-class TokenFile:
+class TokenFile(Fixed):
     """Credentials with a bearer token from a file that is rotated."""
 
     def __init__(self, path: Path, clock: TimeSource, keys: Keys | None = None) -> None:
+        super().__init__("", keys)
         self._path = path
         self._clock = clock
-        self._keys = keys
-        self._header = ""
         self._read_at = float("-inf")
 
     async def authorization(self) -> str:
@@ -88,13 +87,9 @@ class TokenFile:
             self._read(now)
         return self._header
 
-    def key_pair(self) -> KeyPair | None:
-        return self._keys.current() if self._keys else None
-
     def refused(self) -> None:
         self._read_at = float("-inf")
-        if self._keys:
-            self._keys.look_now()
+        super().refused()
 
     def _read(self, now: float) -> None:
         """Read the token file. If it is missing or empty while it is being replaced, the old token stays; OSError if there is none."""
