@@ -23,8 +23,11 @@ from installed import PROGRAM
 from played_nodes import PlayedNodes, add_node
 from podgroup_steps import Play, Scenario, scenarios
 from realcluster import RealCluster
+from stage import until_true
 
+from pumice.api.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, ObjectRef
 from pumice.client.client import Client
+from pumice.client.transport import as_dict
 from tests.ports import free_port
 
 pytestmark = pytest.mark.nightly
@@ -159,3 +162,32 @@ def test_the_integration_tests_of_groups_come_to_what_they_should(scheduler: str
     focus = re.compile(os.environ.get("FOCUS", ""))
     chosen = sorted((each for each in scenarios() if focus.search(each.name)), key=_gates_of)
     assert chosen and not asyncio.run(played(scheduler, chosen, tmp_path))
+
+
+async def sharing(folder: Path) -> list[str]:
+    """The pods for which a claim is reserved whose devices Pumice allocated, after each scheduler has placed one."""
+    gates, request = {"GenericWorkload": True}, {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+    with RealCluster(folder, release=NEXT, flags=[*served(gates), *AS_TESTED]) as cluster:
+        async with Client(cluster.access()) as client:
+            await add_node(client, "n", {"cpu": "8", "memory": "16Gi", "pods": "110"})
+            await client.create(DEVICE_CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+            spec = {"driver": "d.example.com", "nodeName": "n", "pool": pool, "devices": [{"name": "a"}]}
+            await client.create(RESOURCE_SLICES, {"metadata": {"name": "s"}, "spec": spec})
+            claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [{"name": "g", "exactly": request}]}}}
+            await client.create(RESOURCE_CLAIMS, claim, "default")
+
+            async def is_bound(name: str) -> bool:
+                return bool(as_dict(await client.get(PODS, ObjectRef(name, "default")))["spec"].get("nodeName"))
+
+            for name in reversed(SCHEDULERS):
+                using = {"containers": [{"name": "c", "image": "x"}], "resourceClaims": [{"name": "g", "resourceClaimName": "c"}]}
+                await client.create(PODS, {"metadata": {"name": name}, "spec": using}, "default")
+                async with running(commands(cluster, gates)[name], folder / f"{name}.log"):
+                    await asyncio.wait_for(until_true(lambda name=name: is_bound(name)), 120)
+            found = as_dict(await client.get(RESOURCE_CLAIMS, ObjectRef("c", "default")))
+    return [user["name"] for user in found["status"]["reservedFor"]]
+
+
+def test_a_claim_that_pumice_allocated_is_reserved_by_the_real_scheduler_too(tmp_path: Path) -> None:
+    assert asyncio.run(sharing(tmp_path)) == ["pumice", "kube-scheduler"]
