@@ -35,7 +35,7 @@ END_S = 60.0
 QUIET_S = 1.0  #: without a write after the cycle's end: binds and evictions are sent by goroutines
 SEEN = "nodes,pods,priorityclasses,poddisruptionbudgets,queues.scheduling.volcano.sh,podgroups.scheduling.volcano.sh,hypernodes"
 #: what depends on the time of day, on messages, or on what is no object of the API server
-LEFT_OUT = ("enqueue-sla", "tdm", "conf-", "message", "deviceshare", "numa", "usage", "extender", "random-states")
+LEFT_OUT = ("enqueue-sla", "preempt-cdp", "tdm", "vgpu", "conf-", "message", "deviceshare", "numa", "usage", "extender", "random-states")
 
 
 class Volcano:
