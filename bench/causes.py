@@ -214,6 +214,7 @@ CAUSES = [
     Cause("memory", TWO, [job("old", 2, {"cpu": "1", "memory": "40Gi"})], requests={"cpu": "1", "memory": "30Gi"}),
     Cause("fragmented", TWO, [job("old", 2, {"cpu": "5"})], requests={"cpu": "4"}),
     Cause("too large", TWO, requests={"cpu": "12"}),
+    Cause("no such device", TWO, requests={"cpu": "1", GPU: "1"}),
     Cause("gang short", TWO, [job("old", 1, {"cpu": "4"})], requests={"cpu": "4"}, least=4, most=4),
     Cause("gang too large", TWO, requests={"cpu": "6"}, least=3),
     Cause("devices held", GPUS, [job("old", 2, {"cpu": "8", GPU: "8"})], requests={"cpu": "8", GPU: "8"}),

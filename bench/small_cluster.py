@@ -348,10 +348,11 @@ class SmallCluster:
     def _(self, change: SmallerPods) -> None:
         def shrink(spec: Object) -> None:
             resources = spec["containers"][0].setdefault("resources", {})
-            limits = {name: amount for name, amount in (resources.get("limits") or {}).items() if name not in change.amounts}
-            limits |= {name: amount for name, amount in change.amounts.items() if "/" in name}
-            resources["requests"] = (resources.get("requests") or {}) | change.amounts
-            resources["limits"] = limits
+            known = (resources.get("limits") or {}) | (resources.get("requests") or {})
+            less = {n: a for n, a in change.amounts.items() if n in known and quantity(a).milli < quantity(str(known[n])).milli}
+            limits = {name: amount for name, amount in (resources.get("limits") or {}).items() if name not in less}
+            resources["requests"] = (resources.get("requests") or {}) | less
+            resources["limits"] = limits | {name: amount for name, amount in less.items() if "/" in name}
 
         kind, namespace, name = change.whose.split("/")
         if kind == "podgroup" and self._owner(change.whose) is None:

@@ -72,7 +72,7 @@ def test_a_guarantee_that_admission_would_refuse_is_not_advised() -> None:
     """The cluster has 16 cpu, and all of them are held: no queue can be guaranteed 24."""
     cluster = made(*TWO, job("old", 2, {"cpu": "8"}), job("waits", 1, {"cpu": "8"}))
     remedies = [str(change) for change in told(cluster).advice]
-    assert remedies == ["8 cpu more on node n1"]
+    assert remedies == ["1 more node like n1"]
 
 
 @pytest.mark.parametrize("configuration", ["capacity", "built-in"])
@@ -106,7 +106,7 @@ def test_a_gang_whose_pods_keep_away_from_each_other_is_told_for_how_many_there_
 def test_devices_that_are_short_are_not_looked_for_on_nodes_that_have_none() -> None:
     nodes = (node("cpu4-0", cpu=4), node("gpu8-0", cpu=64, memory="512Gi", gpu=8))
     cluster = made(*nodes, job("waits", 2, {"cpu": "8", GPU: "8"}), configuration="built-in")
-    assert [type(change).__name__ for change in told(cluster).advice] == ["MoreRoom"]
+    assert [type(change).__name__ for change in told(cluster).advice] == ["MoreNodes"]
     assert "gpu8-0" in str(told(cluster).advice[0])
     assert told(cluster).like == "gpu8-0"
 
@@ -183,7 +183,7 @@ def test_the_state_is_afterwards_as_it_was() -> None:
 def test_what_is_promised_in_vain_is_to_be_given_up_where_others_take_all_that_is_added() -> None:
     """Whatever is added, the job that fits on no node is promised, and others after it; and the job itself has a gate."""
     gate = {"schedulingGates": [{"name": "example.com/quota"}]}
-    rivals = [job("hoards", 1, {"cpu": "16"}), job("held", 1, {"cpu": "1"}, pod=CLAIM), job("waits", 1, {"cpu": "1"}, pod=gate)]
+    rivals = [job("hoards", 1, {"cpu": "16"}), job("held", 1, {"cpu": "8"}, pod=CLAIM), job("waits", 1, {"cpu": "1"}, pod=gate)]
     cluster = made(*TWO, job("old", 2, {"cpu": "8"}), *rivals)
     cluster.follow(Gone(("podgroup/default/" + next(each.name for each in cluster.state[0].jobs.values() if each.name.startswith("old")),)))
     cluster.settle()

@@ -9,7 +9,7 @@ import pytest
 
 from bench.causes import failed, job, node as bench_node, situations
 from pumice import answers
-from pumice.answers import whatif
+from pumice.answers import whatif, why
 from pumice.answers.changes import Change
 from pumice.answers.subject import called
 from pumice.answers.whatif import WhatIf
@@ -29,12 +29,14 @@ LACKING = {
     "MakeClaim": "claim, capacity, j1",
     "MorePods": "pods missing, capacity, g3",
     "MoreQuota": "capability, capacity, j1",
-    "MoreRoom": "too large, capacity, j1",
+    "MoreNodes": "gang too large, capacity, j3",
+    "MoreRoom": "no such device, capacity, j1",
     "OpenQueue": "closed queue, capacity, j1",
     "RaiseQuota": "gpu quota, capacity, j1",
     "Recover": "unhealthy, capacity, j1",
     "StateAmounts": "limits unsaid, capacity, j1",
     "OtherQueue": "inner queue, hierarchy, g1",
+    "SmallerPods": "too large, capacity, j1",
     "Tolerate": "taint, capacity, j1",
     "Uncordon": "cordoned, capacity, j1",
     "Ungate": "gate, capacity, j1",
@@ -99,3 +101,20 @@ def test_a_closed_node_with_room_is_tried_where_open_nodes_lack_it(closed: Objec
     ready = made(full, job("old", 1, {"cpu": "6"}, pod=SSD), closed, job("waits", 1, {"cpu": "4"}, pod=pod))
     options = whatif(*ready.state, "job/waits").options
     assert change in [called(ready.state[0], option.change) for option in options]
+
+
+@pytest.mark.parametrize(
+    ("name", "helps"),
+    [
+        ("too large, capacity, j1", "pods of 8 cpu"),
+        ("gang too large, capacity, j3", "1 more node like n1"),
+        ("fragmented, capacity, j1", "1 cpu more on node n1"),
+        ("devices beyond, built-in, j3", "1 more node like gpu8-0"),
+        ("no such device, capacity, j1", "1 nvidia.com/gpu more on node n1"),
+    ],
+)
+def test_nobody_is_told_to_give_a_node_more_than_it_can_have(name: str, helps: str) -> None:
+    """As much as others would free there; beyond that more nodes like it, or smaller pods where no node can take one."""
+    ready = SITUATIONS[name].prepared()
+    assert ready is not None
+    assert [str(change) for change in why(*ready.state, SITUATIONS[name].subject, advise=True).advice] == [helps]

@@ -26,6 +26,7 @@ from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.model import INQUEUE, HyperNode, Job, SubJob, Task, status
+from pumice.scheduler.model.hypernodes import BELOW_ALL
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 
 
@@ -301,11 +302,16 @@ class Blocked:
                 return self._by_nodes(question, task, NodesFor(evaluation), Missing(wanted, job.ready_count if wanted > 1 else 0, left))
         evaluation.refresh()
         if domain is None:
-            lowest = min((each.tier for each in session.topology.tree.all if each is not session.topology.tree.root), default=None)
-            return _no(question, room.no_domain(together.tier, WiderTopology(job.uid, lowest)))
+            return _no(question, room.no_domain(together.tier, WiderTopology(job.uid, self._next_tier(BELOW_ALL))))
         inside = NodesFor(evaluation, domain.rows)
         self._note(inside)
-        return _no(question, room.in_domain(inside, Missing(together.wanted, 0, together.tasks), domain.name, together.tier))
+        missing, wider = Missing(together.wanted, 0, together.tasks), WiderTopology(job.uid, self._next_tier(together.tier))
+        return _no(question, room.in_domain(inside, missing, domain.name, together.tier, wider))
+
+    def _next_tier(self, tier: int) -> int | None:
+        """The lowest tier above this one; None if there is none."""
+        tree = self.session.topology.tree
+        return min((each.tier for each in tree.all if each is not tree.root and each.tier > tier), default=None)
 
     def _together(self, job: Job, tasks: list[Task], wanted: int) -> Together | None:
         """The pods that must be in one HyperNode: those of the job, or of its first sub-group that waits. None if there are none."""
@@ -350,7 +356,7 @@ class Blocked:
         if (nodes.open & nodes.roomy).any():
             unknown = Headline(Because.UNKNOWN, "there is room for it, but a rule that gives no reason keeps it waiting")
             return _no(question, room.for_a_part(nodes, missing) or unknown)
-        return _no(question, room.headline(nodes, missing))
+        return _no(question, room.headline(nodes, missing, self.whose))
 
     def _note(self, nodes: NodesFor) -> None:
         names = nodes.table.names

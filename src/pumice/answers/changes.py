@@ -4,6 +4,7 @@ Each change describes itself in words, is a tagged object in JSON, and can be ma
 what runs ends or moves; changes to waiting pods are in `pod_changes.py`, those to what jobs request in `requests.py`.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -261,11 +262,12 @@ def _text(value: Any) -> str:
 
 
 def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
-    """The same changes without repetition, in an order in which they can be made: room on a node is added up, and of several amounts for a
-    limit the largest is taken, parents before their children. Jobs end first: those that wait would take what is added. Gates are removed
-    last: pods that are made anew have them again."""
+    """The same changes without repetition, in an order in which they can be made: room on a node is added up, as are more nodes, and of
+    several amounts for a limit the largest is taken, parents before their children. Jobs end first: those that wait would take what is
+    added. Gates are removed last: pods that are made anew have them again."""
     ends: list[Change] = []
     rooms: dict[str, Vector] = {}
+    nodes: Counter[str] = Counter()  #: how many more, by the node that they are like
     limits: dict[tuple[str, str], Amounts] = {}  #: by queue and field
     quotas: dict[str, Amounts] = {}
     found: list[Change] = []
@@ -275,6 +277,8 @@ def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
                 ends.append(change)
             case MoreRoom():
                 rooms[change.node] = dimensions.vector(quantities(change.amounts)) + rooms.get(change.node, 0.0)
+            case MoreNodes():
+                nodes[change.like] += change.count
             case MoreQuota():
                 limits[change.queue, change.field] = _raised(limits.pop((change.queue, change.field), {}), change.amounts)
             case RaiseQuota():
@@ -284,7 +288,8 @@ def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
     more = [MoreRoom(node, listed(dimensions, amounts)) for node, amounts in rooms.items()]
     higher = [MoreQuota(queue, field, amounts) for (queue, field), amounts in limits.items()]
     found.sort(key=lambda change: change.comes_last)
-    return [*ends, *more, *higher, *(RaiseQuota(quota, amounts) for quota, amounts in quotas.items()), *found]
+    alike = [MoreNodes(like, count) for like, count in nodes.items()]
+    return [*ends, *more, *alike, *higher, *(RaiseQuota(quota, amounts) for quota, amounts in quotas.items()), *found]
 
 
 def _raised(limits: Amounts, amounts: Amounts) -> Amounts:

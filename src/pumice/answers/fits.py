@@ -140,7 +140,7 @@ def _by_nodes(session: Session, waits: Waiter, task: Task, evaluation: Evaluatio
     if not nodes.alive.any():
         return None, ""  # nodes may come
     if not (nodes.alive & nodes.large).any():
-        return room.too_large(nodes), ""
+        return room.too_large(nodes, waits.name), ""
     if not (nodes.open & nodes.large).any():
         choice = closed.choose(nodes)
         assert choice is not None, "a node that is large and not open is closed"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pumice.answers.allowed import is_allowed
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Amounts, Change, Gone, MoreQuota, MoreRoom
+from pumice.answers.changes import Amounts, Change, Gone, MoreNodes, MoreQuota, MoreRoom
 from pumice.answers.subject import called
 from pumice.api.plural import plural
 from pumice.scheduler.framework.fit_errors import Shortage
@@ -104,19 +104,22 @@ def _left(session: Session, shortage: Shortage) -> str:
 
 
 def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
-    """More room on a node: enough for the cluster, times the factor of plugin overcommit, to suffice."""
+    """More room in the cluster: enough for the cluster, times the factor of plugin overcommit, to suffice."""
     plugin = session.plugin("overcommit")
     factor = plugin.factor if plugin is not None else 1.0
     return _room(session, {each.column: -(-each.short // factor) + 1 for each in shortages})
 
 
 def _room(session: Session, needed: dict[int, float]) -> tuple[Change, ...]:
-    """This much more of each resource, on the node that has most of what is short."""
+    """This much more of each resource: more nodes like the one that has most of what is short, or more on it if it has none of another."""
     nodes, dimensions = session.nodes, session.cluster.dimensions
     if not nodes.count:
         return ()
     column = max(needed, key=lambda each: needed[each] / max(float(nodes.allocatable[each].sum()), 1.0))
     row = int(np.where(nodes.alive, nodes.allocatable[column], -inf).argmax())
+    has = {each: float(nodes.allocatable[each, row]) for each in needed}
+    if all(has.values()):
+        return (MoreNodes(nodes.names[row], max(int(-(-least // has[each])) for each, least in needed.items())),)
     amounts = {}
     for each, least in needed.items():
         name = dimensions.names[each]

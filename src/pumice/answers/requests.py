@@ -13,7 +13,7 @@ from pumice.answers.subject import as_they_came
 from pumice.api import InputError, did_you_mean
 from pumice.api.core import PriorityClass
 from pumice.api.plural import counted
-from pumice.api.pod import Container, ResourceRequirements
+from pumice.api.pod import Container, PodSpec, ResourceRequirements
 from pumice.api.quantity import Quantity, QuantityError, format_milli, quantity
 from pumice.api.volcano import NetworkTopology, QueueSpec
 from pumice.scheduler.model import Dimensions, Job, Vector, status
@@ -43,7 +43,8 @@ class FewerPods(Change, frozen=True, tag="fewer-pods"):
 
 
 class SmallerPods(Change, frozen=True, tag="smaller-pods"):
-    """The first container of each waiting pod requests these amounts; the minResources of their PodGroup change by the difference."""
+    """The first container of each waiting pod requests these amounts, unless it requests less; the minResources of their PodGroup change by
+    the difference."""
 
     whose: str
     amounts: Amounts
@@ -56,13 +57,20 @@ class SmallerPods(Change, frozen=True, tag="smaller-pods"):
         before = _asked_together(job, dimensions)
         for task in waiting:
             first, *others = task.template.spec.containers or [Container()]
-            resources = first.resources or ResourceRequirements()
-            asked = {**(resources.requests or {}), **{name: quantity(amount) for name, amount in self.amounts.items()}}
+            resources, asked = first.resources or ResourceRequirements(), first_requests(task.template.spec)
+            asked |= {name: least for name, least in quantities(self.amounts).items() if name in asked and least.milli < asked[name].milli}
             sketch.put("Pod", pod_of(task, containers=[replace(first, resources=replace(resources, requests=asked, limits=None)), *others]))
         if job is not None and job.group is not None and job.group.spec.min_resources:
             least = dimensions.vector(job.group.spec.min_resources) - before + _asked_together(job, dimensions)
             spec = replace(job.group.spec, min_resources=quantities(listed(dimensions, least)))
             sketch.put("PodGroup", replace(job.group, spec=spec))
+
+
+def first_requests(spec: PodSpec) -> dict[str, Quantity]:
+    """What the first container of a pod requests; of what it only limits, its limit."""
+    first, *_ = spec.containers or [Container()]
+    resources = first.resources or ResourceRequirements()
+    return (resources.limits or {}) | (resources.requests or {})
 
 
 def _asked_together(job: Job | None, dimensions: Dimensions) -> Vector:

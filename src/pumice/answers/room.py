@@ -1,15 +1,19 @@
 """Headlines about missing room: on one node, for a whole gang, or in one HyperNode, with the numbers.
 
-A remedy adds exactly what is missing, on the node that lacks least.
+A remedy gives exactly what is missing, on the node that lacks least, as the end of what runs there would. Where that is more than the empty
+node has, it is more nodes like it; for a pod that no node can take, it is a smaller pod.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Change, MoreRoom, listed
+from pumice.answers.changes import Change, MoreNodes, MoreRoom, listed
 from pumice.answers.nodes import NodesFor
+from pumice.answers.requests import SmallerPods, first_requests
 from pumice.api.plural import counted
-from pumice.scheduler.model import EPSILON, Table, Task, Vector
+from pumice.scheduler.model import EPSILON, PODS, Table, Task, Vector
 from pumice.scheduler.model.hypernodes import BELOW_ALL, NO_SUCH_TIER
 
 
@@ -28,11 +32,11 @@ class Missing:
         return self.wanted > 1
 
 
-def headline(nodes: NodesFor, missing: Missing) -> Headline:
+def headline(nodes: NodesFor, missing: Missing, whose: str) -> Headline:
     """The headline if no open node has room for one more pod of this kind."""
     among = nodes.open & nodes.large
     if not among.any():
-        return too_large(nodes)
+        return too_large(nodes, whose)
     row = int(nodes.distance(among).argmin())
     place = _worst(nodes, row)
     column, name = nodes.columns[place], _name(nodes, place)
@@ -80,8 +84,8 @@ def headline_of_gang(missing: Missing, most: int, remedy: tuple[Change, ...] = (
     return Headline(Because.GANG_TOO_LARGE, text, str(wanted), str(most), str(wanted - most), remedy)
 
 
-def too_large(nodes: NodesFor) -> Headline:
-    """The headline if no node could take the pod, even if the node were empty."""
+def too_large(nodes: NodesFor, whose: str) -> Headline:
+    """The headline if no node could take a pod of `whose`, even if the node were empty."""
     lacking: Vector = nodes.template.amounts[:, None] - nodes.table.allocatable[nodes.columns]
     lacking[lacking < EPSILON] = 0.0
     parts = np.where(nodes.alive, (lacking / nodes.template.amounts[:, None]).sum(axis=0), np.inf)
@@ -94,16 +98,29 @@ def too_large(nodes: NodesFor) -> Headline:
     text = f"it asks for {need} {name} on one node, and the largest, {nodes.table.names[row]}, has {most} in all ({short} short)"
     lacks = np.zeros(len(nodes.table.allocatable))
     lacks[nodes.columns] = lacking[:, row]
-    return Headline(Because.TOO_LARGE, text, need, most, short, (_more(nodes, row, lacks),))
+    return Headline(Because.TOO_LARGE, text, need, most, short, (_smaller(nodes, whose, lacks) or _more(nodes, row, lacks),))
 
 
-def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int) -> Headline:
-    """The headline if the roomiest HyperNode that may hold a job is too small for it. `nodes` are the nodes in it."""
+def _smaller(nodes: NodesFor, whose: str, lacks: Vector) -> SmallerPods | None:
+    """The pods without what they lack on an empty node, if their first containers can do without it."""
+    own = nodes.table.dimensions.vector(first_requests(nodes.template.spec))
+    places = np.flatnonzero(lacks > 0)
+    if PODS in places or (own[places] <= lacks[places]).any():
+        return None
+    return SmallerPods(
+        whose, {nodes.table.dimensions.names[c]: nodes.table.dimensions.format(c, own[c] - lacks[c]) for c in places.tolist()}
+    )
+
+
+def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int, wider: Change) -> Headline:
+    """The headline if the roomiest HyperNode that may hold a job is too small for it. `nodes` are the nodes in it. `wider`: what helps if
+    no node in it could give as much as is missing, as more nodes would not be in that HyperNode."""
     tasks = missing.tasks[: missing.wanted]
     short, remedy = _short_of_room(nodes, tasks)
     wanted, found = len(tasks), len(tasks) - short
     where = f"its {counted(wanted, 'pod')} must be in one HyperNode of tier {tier} or lower"
     text = f"{where}; the roomiest, {domain}, has room for {found} ({short} short)"
+    remedy = remedy if isinstance(remedy[0], MoreRoom) else (wider,)
     return Headline(Because.TOPOLOGY, text, str(wanted), str(found), str(short), remedy)
 
 
@@ -125,7 +142,7 @@ def _short_of_room(nodes: NodesFor, tasks: list[Task], at_least: int = 1) -> tup
     row = int(nodes.distance(among).argmin())
     need = np.sum([task.template.request for task in left or tasks], axis=0)
     short_there = np.maximum(need - np.maximum(free[:, row], 0.0), 0.0) if left else need
-    return max(len(left), at_least), (_more(nodes, row, short_there),)
+    return max(len(left), at_least), (_more(nodes, row, short_there, left or tasks),)
 
 
 def no_domain(tier: int, wider: Change) -> Headline:
@@ -147,16 +164,23 @@ def _first_fit(nodes: NodesFor, tasks: list[Task]) -> tuple[list[Task], Table]:
     return left, free
 
 
-def _room(nodes: NodesFor, row: int, missing: Missing) -> MoreRoom:
-    """The room that all missing pods together lack on a node."""
+def _room(nodes: NodesFor, row: int, missing: Missing) -> Change:
+    """The room that all missing pods together lack."""
     kind = sorted(missing.tasks, key=lambda task: task.template is not nodes.template)[: max(1, missing.short)]
     need: Vector = np.sum([task.template.request for task in kind], axis=0)
     short = np.maximum(need - np.maximum(nodes.all_free(row), 0.0), 0.0)
     short[nodes.columns] = np.maximum(short[nodes.columns], nodes.short[:, row])
-    return _more(nodes, row, short)
+    return _more(nodes, row, short, kind)
 
 
-def _more(nodes: NodesFor, row: int, short: Vector) -> MoreRoom:
+def _more(nodes: NodesFor, row: int, short: Vector, tasks: Sequence[Task] = ()) -> Change:
+    """So much more room on a node; for more than the node has in all, as many nodes like it as the tasks fill."""
+    has = nodes.table.allocatable[:, row]
+    need: Vector = np.sum([task.template.request for task in tasks], axis=0)
+    if tasks and (short > has).any() and nodes.large[row]:
+        asked = need > 0
+        a_pod = need[asked] / len(tasks)
+        return MoreNodes(nodes.table.names[row], -(-len(tasks) // max(int((has[asked] // a_pod).min()), 1)))
     return MoreRoom(nodes.table.names[row], listed(nodes.table.dimensions, short))
 
 

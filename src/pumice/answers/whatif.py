@@ -4,7 +4,7 @@ For each kind of change, the smallest change that helps is searched by halving: 
 admission refuses are left out.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 from math import inf
 
@@ -157,19 +157,10 @@ class _Search:
         return self._option((change(most),))
 
     def _all_that_lacks(self, why: Why) -> Option | None:
-        """All remedies where several are needed, without those that the others make needless. None if they do not help."""
+        """All remedies where several are needed. None if they do not help."""
         advice = self._asked.advised(self._subject, why).advice
         is_more = why.headline is not None and advice != why.headline.remedy
-        return self._option(self._needed(advice)) if advice and is_more and self._helps(*advice) else None
-
-    def _needed(self, changes: Sequence[Change]) -> tuple[Change, ...]:
-        """These changes, which help together, without those that are not needed."""
-        needed = list(changes)
-        for change in changes:
-            without = [each for each in needed if each is not change]
-            if without and self._helps(*without):
-                needed = without
-        return tuple(needed)
+        return self._option(advice) if advice and is_more else None
 
     # -- kinds of changes
 

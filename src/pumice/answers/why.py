@@ -110,7 +110,7 @@ class Asked:
         return found
 
     def _advised(self, subject: Subject, answer: Why, given: list[Change]) -> Why:
-        """The answer with advice that begins with these changes."""
+        """The answer with advice that begins with these changes, without those that the others make needless."""
         answered, then = answer, ""
         if given:
             if (after := self._with(subject, given)) is None:
@@ -124,12 +124,21 @@ class Asked:
             given = merged([*given, *answered.headline.remedy], self._cluster.dimensions)
             after = self._with(subject, given)
             if after is None:
-                return replace(answer, advice=tuple(given))
+                return replace(answer, advice=self._needed(subject, given))
             then = then or (after.line if after.headline is not None else "")
             if after.headline is not None and _is_same(answered.headline, after.headline):
                 break  # others take what is given
             answered = after
         return replace(answer, then=then)
+
+    def _needed(self, subject: Subject, changes: list[Change]) -> tuple[Change, ...]:
+        """These changes, which help together, without those that are not needed."""
+        needed = changes
+        for change in changes:
+            without = [each for each in needed if each is not change]
+            if without and self._with(subject, without) is None:
+                needed = without
+        return tuple(needed)
 
     def _with(self, subject: Subject, changes: list[Change]) -> Why | None:
         """How the subject stands with these changes, when nothing changes any more; None if it has started by then."""

@@ -25,7 +25,7 @@ from pumice.text_table import columns
 @click.command()
 @input_options
 @click.option("-n", "--namespace", help="Show only pods and PodGroups of this namespace.")
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Show those of all namespaces. This is so without -n.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Show those of all namespaces. The default without -n.")
 @click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
 @click.option(
     "--cycles", type=click.IntRange(1), default=1, show_default=True, help="In between, bound pods run and evicted ones are gone."

@@ -25,17 +25,17 @@ CHANCES = (50, 90)  #: per cent
 @click.argument("subject", required=False)
 @input_options
 @namespace_option
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Without a subject: of all namespaces. This is so without -n.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Without a SUBJECT: all namespaces. The default without -n.")
 @click.option("--now", help="The instant of the forecast, such as 2026-01-01T12:00:00Z. Default: now.")
-@click.option("--score", metavar="FORMAT:FILE", help="Play this workload, and say how often jobs started within what they were told.")
+@click.option("--score", metavar="FORMAT:FILE", help="Simulate this workload, and say how often jobs started within their forecasts.")
 @click.option("--nodes", metavar="POOLS", help="With --score: the nodes in shorthand, such as 300x8gpu. Default: those of the workload.")
-@click.option("--policy", default="volcano", show_default=True, metavar="NAME|FILE", help="With --score: who decides.")
+@click.option("--policy", default="volcano", show_default=True, metavar="NAME|FILE", help="With --score: the policy that decides.")
 @click.option(
     "--every",
     default=100,
     show_default=True,
     type=click.IntRange(1),
-    help="With --score: after so many that wait, those that still do are told.",
+    help="With --score: each time so many more jobs have come, a forecast is made for those that wait.",
 )
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def eta(
@@ -49,11 +49,12 @@ def eta(
     every: int,
     output: str,
 ) -> None:
-    """When SUBJECT will start: what half of the rollouts reach, and nine of ten. Without a subject, each job that waits.
+    """When SUBJECT will start: by when with a chance of 50 %, and of 90 %. Without a SUBJECT: when each job that waits will.
 
-    SUBJECT is job/NAME, deployment/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or
-    NAMESPACE/NAME). Reads files with -f,
-    else a live cluster, to which nothing is written.
+    SUBJECT is job/NAME, deployment/NAME, pod/NAME or podgroup/NAME. One of another namespace is job/NAMESPACE/NAME or NAMESPACE/NAME, or
+    job/NAME with -n NAMESPACE.
+
+    Reads files with -f, else a live cluster, to which nothing is written.
     """
     if subject is not None and score is not None:
         raise click.UsageError("--score asks about a workload, so it takes no subject")

@@ -14,11 +14,11 @@ from pumice.live.scheduler.http_world import HttpWorld
 @click.command()
 @input_options
 @click.option("-n", "--namespace", help="Only findings about this namespace, and about what belongs to none.")
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="About all namespaces. This is so without -n.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Findings about all namespaces. The default without -n.")
 @click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
 @click.option("-o", "output", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True)
 def lint(inputs: Inputs, everywhere: bool, now: str | None, output: str) -> None:
-    """Find what will do otherwise than meant: each finding with its consequence and the fix. Exit code 1 if one is an error.
+    """Find mistakes in the configuration, the queues and the cluster: each with its effect and its remedy. Exit code 1 if one is an error.
 
     Reads files with -f, else a live cluster, to which nothing is written.
     """

@@ -25,7 +25,7 @@ COMMANDS = {
     "eta": ("pumice.cli.eta", "When a job will start, by rolling the scheduler forward; how far such forecasts hold."),
     "score": ("pumice.cli.score", "Each node's verdict and scores for a pod, at its turn in the cycle."),
     "check": ("pumice.cli.check", "Check objects and configuration."),
-    "lint": ("pumice.cli.lint", "Find what will do otherwise than meant in configuration, queues and cluster, and how to mend it."),
+    "lint": ("pumice.cli.lint", "Find mistakes in the configuration, the queues and the cluster, and how to mend them."),
     "migrate": ("pumice.cli.migrate", "Print gangs in another dialect: Volcano's PodGroups as Kubernetes' own, or the other way round."),
     "plugins": ("pumice.cli.plugins", "The plugins with their hooks and arguments."),
     "up": ("pumice.cli.up", "Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."),

@@ -23,7 +23,9 @@ from pumice.text_table import columns
 def score(inputs: Inputs, subject: str | None, pod: str | None, now: str | None, output: str) -> None:
     """Each node's verdict and scores for a pod, at its turn in the cycle.
 
-    POD is pod/NAME or NAME (in another namespace: -n, or NAMESPACE/NAME). Reads files with -f, else a live cluster.
+    POD is pod/NAME or NAME. One of another namespace is NAMESPACE/NAME, or NAME with -n NAMESPACE.
+
+    Reads files with -f, else a live cluster.
     """
     if (subject is None) == (pod is None):
         raise click.UsageError("name a pod, and once: as an argument or with --pod")

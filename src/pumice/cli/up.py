@@ -44,7 +44,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @click.command()
 @click.option(
-    "--nodes", help=f"Pools of nodes: 100x8gpu, 3x4cpu, 2x8gpu:64cpu:512Gi, parted by commas. Default: {NODES}, if no file has any."
+    "--nodes", help=f"Pools of nodes: 100x8gpu, 3x4cpu, 2x8gpu:64cpu:512Gi, separated by commas. Default: {NODES}, if no file has any."
 )
 @click.option(
     "-f", "files", type=click.Path(), multiple=True, help="A file of objects to begin with: nodes, queues, anything. May be repeated."

@@ -25,8 +25,8 @@ RESOURCES = tuple(zip(("CPU", "MEMORY", "GPU"), UsageAmounts._fields, strict=Tru
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--by", default="queue", show_default=True, help=f"What to sum up by: {', '.join(FIELDS)}, or several, parted by commas.")
-@click.option("--per", type=click.Choice(list(PERIODS)), help="The sums of each such period (UTC), in place of those of all the time.")
+@click.option("--by", default="queue", show_default=True, help=f"What to sum up by: {', '.join(FIELDS)}, or several, separated by commas.")
+@click.option("--per", type=click.Choice(list(PERIODS)), help="The sums of each such period (UTC), in place of those of the whole time.")
 @click.option("--month", metavar="YYYY-MM", help="Only this month, in UTC.")
 @click.option("--lent", is_flag=True, help="Who lent what to whom, in place of the sums.")
 @click.option("-o", "output", type=click.Choice(["table", "csv"]), default="table", show_default=True)

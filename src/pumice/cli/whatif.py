@@ -40,11 +40,12 @@ def whatif(
     now: str | None,
     output: str,
 ) -> None:
-    """What would let SUBJECT start; without one, what the changes that are named do in the next cycles.
+    """What would let SUBJECT start. Without a SUBJECT: what --drain, --queue, --submit or --conf would change in the next cycles.
 
-    SUBJECT is job/NAME, deployment/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or
-    NAMESPACE/NAME). Reads files with -f,
-    else a live cluster, to which nothing is written. With --conf and no SUBJECT: what that configuration would change.
+    SUBJECT is job/NAME, deployment/NAME, pod/NAME or podgroup/NAME. One of another namespace is job/NAMESPACE/NAME or NAMESPACE/NAME, or
+    job/NAME with -n NAMESPACE.
+
+    Reads files with -f, else a live cluster, to which nothing is written.
     """
     moment = inputs.moment(now)
     given = inputs.or_cluster()

@@ -23,9 +23,10 @@ from pumice.live.scheduler.http_world import HttpWorld
 def why(inputs: Inputs, subject: str, now: str | None, output: str) -> None:
     """Why SUBJECT waits, or runs where it does.
 
-    SUBJECT is job/NAME, deployment/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or
-    NAMESPACE/NAME), queue/NAME or
-    node/NAME. Reads files with -f, else a live cluster, to which nothing is written.
+    SUBJECT is job/NAME, deployment/NAME, pod/NAME, podgroup/NAME, queue/NAME or node/NAME. A job or pod of another namespace is
+    job/NAMESPACE/NAME or NAMESPACE/NAME, or job/NAME with -n NAMESPACE.
+
+    Reads files with -f, else a live cluster, to which nothing is written.
     """
     moment, given = inputs.moment(now), inputs.or_cluster()
     named = given.named(subject)

@@ -1,6 +1,7 @@
 """ClusterRoles that are made of others: whoever labels a role adds its rules to each role whose `aggregationRule` selects these labels."""
 
 from collections.abc import Hashable, Iterable
+from json import dumps
 
 from pumice.api import Key, Object, key_of, kinds, name_of
 from pumice.api.selectors import matches_selector
@@ -21,10 +22,8 @@ class RoleAggregation:
         role = lister.get(ROLE, *key)
         if role is None or not role.get("aggregationRule"):
             return NOTHING
-        rules: list[Object] = []
-        for part in lister.all(ROLE):
-            if name_of(part) != key.name and _selects(role, part):
-                rules += [rule for rule in part.get("rules") or () if rule not in rules]
+        parts = (part for part in lister.all(ROLE) if name_of(part) != key.name and _selects(role, part))
+        rules = list({dumps(rule, sort_keys=True): rule for part in parts for rule in part.get("rules") or ()}.values())
         return NOTHING if rules == (role.get("rules") or []) else result([patch(role, {"rules": rules})])
 
 

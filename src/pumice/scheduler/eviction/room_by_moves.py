@@ -9,7 +9,7 @@ What a node's room does not tell (filters, queues) is asked by the caller, who s
 (`PlaceRules`).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable
 from heapq import heappop, heappush, nsmallest
 from itertools import product
@@ -154,7 +154,7 @@ class _Dive:
         self._gone: set[Unit] = set()
         self._charged: Counter[Hashable] = Counter()
         self._skipped: set[tuple[int, int, tuple[Unit, ...]]] = set()  #: kind of pod, row, units: choices before that of the path
-        self._coming: Counter[tuple[int, int]] = Counter()  #: by kind of pod and row: how many go there
+        self._coming: dict[int, Vector] = defaultdict(lambda: np.zeros(self._room.shape[1]))  #: by kind of pod: how many go to each row
         self.known: Known = search.known.copy()
         self._finding: dict[int, tuple[Mask, int]] = {}  #: by kind of pod: the rows with room for it now, and how many these are
         self.pods = 0  #: that give way
@@ -192,7 +192,7 @@ class _Dive:
         kind, skipped = id(task.template), self._skipped
         banned = set[int]()
         for limit in self._search.rules.limits(task):
-            if sum(limit.rows[row] * count for (other, row), count in self._coming.items() if other == kind) >= limit.most:
+            if limit.rows @ self._coming[kind] >= limit.most:
                 banned.update(np.flatnonzero(limit.rows).tolist())
         if unit is not None and len(unit.tasks) == 1:
             banned.add(task.node)
@@ -300,7 +300,7 @@ class _Dive:
                 self._room[:, mover.node] += mover.template.request
                 self._touch(mover.node)
         self._room[:, choice.row] -= task.template.request
-        self._coming[id(task.template), choice.row] += 1
+        self._coming[id(task.template)][choice.row] += 1
         self._touch(choice.row)
         self.pods += choice.pods
 
