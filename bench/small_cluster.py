@@ -454,7 +454,7 @@ class SmallCluster:
             self._pass()
             self.store.create(PLAIN_JOBS, anew, namespace, USER)
             self.plane.quiet()
-        elif (workload := self._scaled(namespace, name)) is not None:
+        elif (workload := self._scaled(kind, namespace, name)) is not None:
             self._patch(workload[0], workload[1]["metadata"]["name"], {"spec": {"template": _mended(workload[1], mend)}}, namespace)
             self.plane.quiet()
         elif owner is None:
@@ -466,8 +466,10 @@ class SmallCluster:
         else:
             self._submit_anew(owner, namespace, lambda job: _mend_all(job, mend, also))
 
-    def _scaled(self, namespace: str, name: str) -> tuple[str, Object] | None:
-        """The Deployment or StatefulSet, with its kind, whose pods or PodGroup have this name and were never made."""
+    def _scaled(self, kind: str, namespace: str, name: str) -> tuple[str, Object] | None:
+        """The Deployment or StatefulSet of this name, with its kind, or that whose pods or PodGroup have this name and were never made."""
+        if kind in ("deployment", "statefulset"):
+            return f"{kind}s.apps", self.store.get(f"{kind}s.apps", name, namespace)
         found = ((kind, each) for kind in ("deployments.apps", "statefulsets.apps") for each in self.store.all(kind, namespace))
         own = (pair for pair in found if name.startswith((f"{pair[1]['metadata']['name']}-", f"podgroup-{pair[1]['metadata']['uid']}")))
         return next(own, None) if self.store.find("pods", namespace, name) is None else None

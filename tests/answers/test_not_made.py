@@ -7,7 +7,7 @@ import copy
 import pytest
 from msgspec.structs import replace
 
-from bench.causes import LIMITS, SANDBOX, TWO, batch_job, job, node, queue, resource_quota
+from bench.causes import KUBE, LIMITS, SANDBOX, TWO, batch_job, job, node, policy_of, queue, resource_quota
 from bench.small_cluster import USER, SmallCluster
 from pumice.answers import whatif, why
 from pumice.answers.changes import RaiseQuota
@@ -16,6 +16,7 @@ from pumice.answers.pod_quota import promise_rest
 from pumice.answers.promised import is_promised
 from pumice.answers.requests import StateAmounts
 from pumice.answers.sketch import Sketch
+from pumice.answers.subject import called
 from pumice.api.core import Event
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object
@@ -239,3 +240,21 @@ def test_what_a_runtime_class_asks_for_counts_before_the_pods_exist() -> None:
     answer = why(*cluster.state, "job/waits", advise=True)
     assert [type(change).__name__ for change in answer.advice] == ["OpenQueue", "Drop"]
     assert "no node that it may use matches its node selector sandbox=yes, which is that of its RuntimeClass sandbox" in str(answer.chain)
+
+
+def test_advice_for_a_deployment_without_podgroups_is_to_change_its_template_and_holds_for_all_pods_that_wait() -> None:
+    cluster = SmallCluster(policy_of("kube-scheduler", KUBE, KUBE))
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    cluster.create([node("n1", taints=[taint]), web("2", 3)])
+    cluster.settle()
+    helps = "a toleration of gpu=yes:NoSchedule for deployment/web"
+    state = cluster.state
+    (change,) = why(*state, "deployment/web", advise=True).advice
+    assert called(state[0], str(change)) == helps
+    option = next(each for each in whatif(*state, "deployment/web").options if each.changes == (change,))
+    assert len(option.places) == 3 and not option.others.starts
+    assert why(*state, f"pod/{next(iter(option.places))}", advise=True).advice == (change,)
+    cluster.follow(change)
+    cluster.settle(30.0)
+    pods = list(cluster.store.all("pods", "default"))
+    assert [pod["spec"].get("nodeName") for pod in pods] == ["n1"] * 3

@@ -101,7 +101,7 @@ class Blocked:
             return _yes(question, f"scheduler {wanted}")
         if self.job is None or self.job.group is None:
             named = f"PodGroup {self.job.uid}, which it names, does not exist" if self.job is not None else "it has no PodGroup"
-            whose = f"podgroup/{self.job.uid}" if self.job is not None else self.whose
+            whose = f"podgroup/{self.job.uid}" if self.job is not None else f"pod/{waits[0].key}"
             return _no(question, Headline(Because.NO_PODGROUP, named, remedy=(MakeGroup(whose),)))
         queue = self.job.queue
         if queue is None or not queue.exists:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from msgspec import Struct
 
@@ -34,9 +34,9 @@ class Difference(Struct, frozen=True, omit_defaults=True, rename="camel"):
         verbs = ("starts", "no longer starts", "is evicted", "is no longer evicted", "waits")
         return tuple(zip(verbs, (self.starts, self.starts_no_more, self.evicted, self.evicted_no_more, self.waits), strict=True))
 
-    def without(self, owner: str) -> Difference:
-        """The side effects: the differences for all owners except this one."""
-        return Difference(*({name: n for name, n in counts.items() if name != owner} for _, counts in self.parts))
+    def without(self, owners: Container[str]) -> Difference:
+        """The side effects: the differences for all owners except these."""
+        return Difference(*({name: n for name, n in counts.items() if name not in owners} for _, counts in self.parts))
 
 
 def difference(before: Course, after: Course) -> Difference:

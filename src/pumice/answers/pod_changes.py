@@ -1,6 +1,7 @@
 """Changes to waiting pods and their PodGroups: what they lack in order to be looked at, and what keeps them from nodes.
 
-A waiting PodGroup or pod is named as `podgroup/NAMESPACE/NAME` or `pod/NAMESPACE/NAME`: the change is made to those of its pods that wait.
+Who waits is named as `podgroup/NAMESPACE/NAME`, `deployment/NAMESPACE/NAME` (and so on) or `pod/NAMESPACE/NAME`: the change is made to
+those of its pods that wait.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from pumice.answers.changes import Change
 from pumice.answers.promised import MARK
 from pumice.answers.sketch import Sketch, pod_of
-from pumice.answers.subject import as_they_came
+from pumice.answers.subject import as_they_came, tasks_of_job
 from pumice.api import rfc3339
 from pumice.api.annotations import BIND_COMPLETED, GROUP_NAME, TASK_SPEC
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeSpec, Phase
@@ -25,11 +26,13 @@ from pumice.scheduler.model import Cluster, Task, status
 
 
 def waiting_of(cluster: Cluster, whose: str) -> list[Task]:
-    """The named pod itself, or the pending pods of the named PodGroup."""
+    """The named pod itself, or the pending pods of the named PodGroup or workload."""
     kind, _, key = whose.partition("/")
     if kind == "pod":
         return [cluster.tasks[key]]
-    return as_they_came(cluster.jobs[key].pending.values())
+    if kind == "podgroup":
+        return as_they_came(cluster.jobs[key].pending.values())
+    return as_they_came(task for task in tasks_of_job(cluster, key) if task.status == status.PENDING)
 
 
 def resubmit(sketch: Sketch, whose: str) -> None:
@@ -82,7 +85,7 @@ class AskScheduler(Change, frozen=True, tag="scheduler"):
         theirs = (
             task for task in sketch.cluster.tasks.values() if task.namespace == namespace and task.annotations.get(GROUP_NAME) == name
         )
-        waits = waiting_of(sketch.cluster, self.whose) if kind == "pod" else [task for task in theirs if task.status == status.PENDING]
+        waits = waiting_of(sketch.cluster, self.whose) if kind != "podgroup" else [task for task in theirs if task.status == status.PENDING]
         _edit(sketch, waits, scheduler_name=self.scheduler)
 
 

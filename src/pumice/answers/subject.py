@@ -29,6 +29,7 @@ OWNERS = {
     "ds": "daemonset",
 }  #: they are jobs here, whose pods may have no PodGroup
 OWNERS |= {each: each for each in OWNERS.values()} | {f"{each}s": each for each in OWNERS.values()}
+SCALED = ("ReplicaSet", "StatefulSet", "DaemonSet")  #: kinds of owners that make pods anew when their template changes
 NAMED_JOB = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "job-name")  #: labels and annotations that name a pod's job
 
 
@@ -51,10 +52,15 @@ class Waiter(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name that changes use: `podgroup/NAMESPACE/NAME` or `pod/NAMESPACE/NAME`."""
+        """The name that changes use: that of a PodGroup, or of the workload whose template is to be changed, or of a pod."""
         if self.job is not None and (self.job.tasks or self.job.group is not None):
             return f"podgroup/{self.job.uid}"
-        return f"pod/{self.tasks[0].key}"
+        task = self.tasks[0]
+        kind, _, owner = task.owner.partition("/")
+        if kind not in SCALED:
+            return f"pod/{task.key}"
+        name = named_by_user(kind, owner, task)
+        return f"{kind.lower() if name == owner else 'deployment'}/{task.namespace}/{name}"
 
 
 def as_they_came(tasks: Iterable[Task]) -> list[Task]:
@@ -151,7 +157,7 @@ def named_by_user(kind: str, name: str, task: Task | None) -> str:
     return name.removesuffix(ending)
 
 
-_NAMED = re.compile(r"(?<![\w./-])(podgroup/|pod/)?([\w.-]+/[\w.-]+)(?![\w/])")
+_NAMED = re.compile(r"(?<![\w./-])((?:podgroup|pod|deployment|replicaset|statefulset|daemonset)/)?([\w.-]+/[\w.-]+)(?![\w/])")
 
 
 def called(cluster: Cluster, text: str) -> str:

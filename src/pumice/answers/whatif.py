@@ -22,7 +22,7 @@ from pumice.answers.other_ways import ROOM, other_ways
 from pumice.answers.quota import PLACED, largest_promises, step_of
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
-from pumice.answers.subject import Subject, who_waits
+from pumice.answers.subject import Subject, owner_of, who_waits
 from pumice.answers.why import PROMISED, Asked, expect
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Policy
@@ -142,7 +142,8 @@ class _Search:
         found = self._try(changes, now)
         if found is None or not found.places:
             return None
-        own = f"podgroup/{self._waits.job.uid}" if self._waits.job is not None else f"pod/{self._subject.key}"
+        own = {owner_of(task) for task in self._waits.tasks}
+        own |= {f"podgroup/{self._waits.job.uid}"} if self._waits.job is not None else set()
         others = difference(self._before, found).without(own)
         return Option("; ".join(map(str, changes)), changes, found.places, found.made_room, others)
 
