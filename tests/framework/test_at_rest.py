@@ -287,6 +287,13 @@ def test_actions_that_evict_do_not_look_at_jobs_for_which_no_room_can_be_made(ac
     assert len(binds) == 3 and not evictions and not nominated
 
 
+@pytest.mark.parametrize("actions", ["allocate, preempt, reclaim", "reclaim, allocate"])
+def test_a_job_rests_whose_pods_have_a_nominated_node_that_is_of_no_use(actions: str) -> None:
+    noted = [each.having("status", "nominatedNodeName", value="n0") for each in pod("noted").gang("noted").cpu(4).times(3)]
+    tried, said = tried_after(evicting(actions), [podgroup("noted", 3).phase("Inqueue"), *noted], gone="default/a")
+    assert tried == ["three"] and len(said[0]) == 3
+
+
 def test_gangreclaim_looks_at_a_job_only_if_its_queue_may_take_room_for_all_its_pods() -> None:
     policy = evicting("allocate, gangreclaim", "capacity")
     poor = [queue("poor").capability(cpu=2), *gang("few", 2, 1, of="poor"), *gang("many", 3, 1, 1, of="poor")]

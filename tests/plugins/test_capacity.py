@@ -37,6 +37,16 @@ def test_a_closed_queue_has_no_room_for_anybody() -> None:
         assert (capacity.queue_room(closed) < 0).all() and (capacity.preemptive_room(closed) < 0).all()
 
 
+def test_a_queue_that_holds_what_it_deserves_of_all_that_it_asks_for_takes_nothing_from_others() -> None:
+    jobs = podgroup("a").queue("q").admitted().pods(2, cpu=1), podgroup("b").queue("full").admitted().pods(2, cpu=1)
+    runs = podgroup("c").queue("full").phase("Running"), pod("c").gang("c").cpu(1).on("n")
+    made = cluster(NODE, queue("q").deserves(cpu=1), queue("full").deserves(memory=1), *jobs, *runs)
+    with opened(made, *TIERS) as session:
+        capacity = session.plugin("capacity")
+        assert (capacity.preemptive_room(made.queues["full"]) < 0).all()
+        assert (capacity.preemptive_room(made.queues["q"]) >= 0).all()
+
+
 def test_what_others_are_guaranteed_is_not_lent() -> None:
     made = cluster(NODE, queue("q"), queue("other").guarantees(cpu=3), podgroup("a").queue("q").admitted().pods(10, cpu=1))
     assert per_job(outcome(made, *TIERS)) == {"a": 7}

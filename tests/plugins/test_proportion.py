@@ -264,9 +264,14 @@ def test_only_jobs_of_queues_that_hold_more_than_they_deserve_may_lose_tasks() -
     made = cluster(node("n").cpu(4), queue("a"), queue("b"), rich, poor, running, poor.pods(4, cpu=1)[1:])
     with opened(made, *TIERS) as session:
         assert [job.name for job in session.plugin("proportion").exposes()] == ["rich"]
+    with opened(made, "{name: proportion}, predicates") as session:
+        assert session.exposes_any("reclaimable") and session.exposed("reclaimable") == {made.jobs["default/rich"]}
+        assert not session.exposes_any("preemptable")
     made.remove("Pod", "default/rich-3")
     made.remove("Pod", "default/rich-2")
     with opened(made, *TIERS) as session:
-        assert session.plugin("proportion").exposes() == []
+        assert not [*session.plugin("proportion").exposes()]
+    with opened(made, "{name: proportion}, predicates") as session:
+        assert not session.exposes_any("reclaimable")
     with opened(made, "gang", "{name: proportion, enabledAllocatable: false}, predicates") as session:  # then it may come to hold more
         assert session.plugin("proportion").exposes() is None

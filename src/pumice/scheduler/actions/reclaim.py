@@ -31,8 +31,8 @@ class Reclaim(Action):
     reads_only_state = True
 
     def run(self, session: Session) -> None:
-        everybody = EvictionCandidates(session, session.exposed("reclaimable"), _may_go)
-        hopes = Hopes(session, partial(self._may_reclaim, session), evictable=everybody.most)
+        everybody = EvictionCandidates(session, session.exposed("reclaimable"), _may_go, "reclaimable")
+        hopes = Hopes(session, partial(self._may_reclaim, session), evictable=everybody.most, takes_room=True)
         starving = [alike for alike in session.awake() if self._may_reclaim(session, alike.first)]
         waiting = JobsByQueue(session, starving, hopes.queues())
         while queue := waiting.pop_queue():

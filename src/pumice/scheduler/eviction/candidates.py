@@ -20,8 +20,10 @@ class EvictionCandidates:
     Jobs that plugins spare in any case are left out (`exposed`).
     """
 
-    def __init__(self, session: Session, exposed: set[Job], eligible: Eligible) -> None:
-        """`exposed`: the jobs that may lose tasks."""
+    def __init__(self, session: Session, exposed: set[Job], eligible: Eligible, hook: str = "preemptable") -> None:
+        """`exposed`: the jobs that may lose tasks, by this hook."""
+        self._hook = hook
+        self._exposes_any = bool(exposed)
         self._session = session
         self._cluster = session.cluster
         self._nodes = session.nodes
@@ -34,8 +36,8 @@ class EvictionCandidates:
     def without(self, jobs: Iterable[Job], eligible: Eligible) -> EvictionCandidates:
         """The same candidates without the tasks of some jobs, which `eligible` must refuse. Takes time only for those tasks."""
         self._catch_up()
-        rest = EvictionCandidates(self._session, set(), eligible)
-        rest._sums, rest._exposed = self._sums.copy(), self._exposed
+        rest = EvictionCandidates(self._session, set(), eligible, self._hook)
+        rest._sums, rest._exposed, rest._exposes_any = self._sums.copy(), self._exposed, self._exposes_any
         rest._count(self._exposed.intersection(jobs), self._eligible, -1)
         return rest
 
@@ -55,9 +57,12 @@ class EvictionCandidates:
     def _catch_up(self) -> None:
         """Count anew the rows where a task has moved."""
         log = self._cluster.log
+        if len(log) == self._position:
+            return
         for row in {change.row for change in log[self._position :]}:
             self._recount(row)
         self._position = len(log)
+        self._exposes_any = self._session.exposes_any(self._hook)
 
     def _recount(self, row: int) -> None:
         self._sums[:, row] = held_by((task for task in self.victims(row) if task.job in self._exposed), len(self._sums))
@@ -70,5 +75,6 @@ class EvictionCandidates:
         self._catch_up()
         enough = self._nodes.alive.copy()
         for column, amount in task.template.needs:
-            enough &= self._nodes.future_idle_in(column) + self._sums[column] > amount - EPSILON
+            room = self._nodes.future_idle_in(column)
+            enough &= (room + self._sums[column] if self._exposes_any else room) > amount - EPSILON
         return enough

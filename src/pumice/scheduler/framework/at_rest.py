@@ -152,7 +152,7 @@ def _is_restless(session: Session, job: Job, templates: Iterable[Template]) -> b
         return True
     if any(template.gates or template.beyond for template in templates):
         return True
-    return any(task.nominated or QUEUE_GATE in task.annotations for task in job.pending.values())
+    return any(QUEUE_GATE in task.annotations for task in job.pending.values())
 
 
 class AtRest:

@@ -23,7 +23,7 @@ class Hopes:
     `may`: whether a job may have a turn. `evictable`: [r, node], what may be evicted at most; None for nothing. `frees_queues`: whether
     evictions may make room in the queue for which they are made. `one_by_one`: whether a pod gets its place even if its gang has none.
     `nominates`: whether places that a pod had only until its gang was refused are noted, even if nothing was evicted for it.
-    `takes_for_all`: whether a job has its turn only if its queue may take room from others for all its pods at once.
+    `takes_room`: whether a job has its turn only if its queue may take room from others for a pod; `takes_for_all`: for all its pods.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class Hopes:
         frees_queues: bool = False,
         one_by_one: bool = False,
         nominates: bool = False,
+        takes_room: bool = False,
         takes_for_all: bool = False,
     ) -> None:
         self._is_nobody = not session.resting
@@ -54,7 +55,8 @@ class Hopes:
         if nominates:  # gangs of unequal pods are tried if each kind alone has room: one of them may get a place that is noted
             self._least = np.where(needs.mixed, 1, self._least)
         self._least_of_queue = one if nominates or evictable is not None else self._least
-        self._takes_for_all = takes_for_all and session.plugins.are_trusted and bool(session.plugins.flat["preemptive_room"])
+        knows_takers = (takes_room or takes_for_all) and session.plugins.are_trusted and bool(session.plugins.flat["preemptive_room"])
+        self._least_to_take = (needs.taking if takes_for_all else one) if knows_takers else None
         self._hopeful: Mask = self._resting.sleeping & (needs.pods >= self._least) & ~needs.outside
         self._were_passed_over = self._resting.passes_over
         self._resting.passes_over = True
@@ -168,8 +170,8 @@ class Hopes:
         for queue, its in by_queue.items():
             some = np.array(its)
             self._hopeful[some] = self._has_room(some, self._session.queue_room(queue), self._least_of_queue)
-            if self._takes_for_all:
-                self._hopeful[some] &= self._has_room(some, self._session.preemptive_room(queue), self._needs.taking)
+            if self._least_to_take is not None:
+                self._hopeful[some] &= self._has_room(some, self._session.preemptive_room(queue), self._least_to_take)
 
     def _has_room(self, slots: Rows, room: Vector | None, least: NDArray[np.int_]) -> Mask:
         """Which of these slots have room for `least` pods in their queue."""

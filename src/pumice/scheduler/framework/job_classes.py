@@ -84,7 +84,7 @@ class JobClasses:
         self.at_rest: AtRest  #: in the present session
         self._keys: dict[Hashable, Hashable] = {}  #: classes, and what jobs roughly are: one object for all who have it
         self._own: set[Hashable] = set()  #: classes whose lists of members were replaced just now
-        self._nominated: list[Job] = []  #: jobs whose tasks were given nominations with the last decisions
+        self._nominated: list[Job] = []  #: jobs whose tasks were given other nominations with the last decisions
 
     @classmethod
     def of(cls, session: Session) -> JobClasses:
@@ -110,7 +110,8 @@ class JobClasses:
         refused = (session.cluster.jobs[uid] for uid in session.not_admitted if uid in self._of and self._of[uid][0] == uid)
         self._look_at(session, [*moved, *(job for job, before in session.phases.items() if job.phase != before), *refused])
         self._needs.read(session)
-        self._nominated = list({task.job: None for task in session.decisions.nominations if task.job is not None})
+        nominations = session.decisions.nominations.items()
+        self._nominated = list({task.job: None for task, node in nominations if task.job is not None and task.nominated != node})
 
     def __contains__(self, job: Job) -> bool:
         return job.uid in self._of

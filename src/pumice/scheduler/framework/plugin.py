@@ -6,7 +6,7 @@ or resets those of the session before, so attributes live for one cycle. What mu
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -64,7 +64,7 @@ class Plugin:
         """When the plugin's answers next change by time alone, in seconds since 1970; inf for never. Asked only if `reads_only_state`."""
         return inf
 
-    def exposes(self) -> list[Job] | None:
+    def exposes(self) -> Iterable[Job] | None:
         """The jobs whose tasks the plugin might let go, by `preemptable` or `reclaimable`, in an action that evicts and begins now: no pods
         become ready in it. None for all jobs. To leave out a job only saves questions: the hooks must refuse its tasks all the same."""
         return None

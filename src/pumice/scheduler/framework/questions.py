@@ -255,13 +255,22 @@ class Questions:
 
     def exposed(self, hook: str) -> set[Job]:
         """The jobs that may lose tasks in the action that begins now, by the hook that says which: in some tier all plugins expose them."""
-        everyone, exposed = self.cluster.jobs.values(), set[Job]()
-        knows = self.plugins.are_trusted and self.policy.shortcuts
-        for tier in filter(None, self.plugins.tiers[hook]):
-            answers = [method.__self__.exposes() for method in tier] if knows else []  # type: ignore[attr-defined]
-            named = [set(jobs) for jobs in answers if jobs is not None]
-            exposed |= set.intersection(*named) if named else set(everyone)
+        exposed = set[Job]()
+        for named in map(self._named_by, filter(None, self.plugins.tiers[hook])):
+            exposed |= set.intersection(*map(set, named)) if named else set(self.cluster.jobs.values())
         return exposed
+
+    def exposes_any(self, hook: str) -> bool:
+        """Whether any job may lose tasks now."""
+        tiers = map(self._named_by, filter(None, self.plugins.tiers[hook]))
+        return any(all(next(iter(jobs), None) is not None for jobs in named) for named in tiers)
+
+    def _named_by(self, tier: list[Callable[..., Any]]) -> list[Iterable[Job]]:
+        """The jobs that plugins of a tier expose, of those plugins that do not expose all."""
+        if not (self.plugins.are_trusted and self.policy.shortcuts):
+            return []
+        answers = [method.__self__.exposes() for method in tier]  # type: ignore[attr-defined]
+        return [jobs for jobs in answers if jobs is not None]
 
     # -- where
 

@@ -536,9 +536,9 @@ class Cluster:
                 self._elastic.pop(job.uid, None)
         self._stale.clear()
 
-    def elastic_jobs(self) -> list[Job]:
+    def elastic_jobs(self) -> Iterator[Job]:
         """The jobs of queues that have more ready pods than their minimum."""
-        return [job for job in {**self._elastic, **self._stale}.values() if job.queue is not None and job.ready_count > job.min_member]
+        return (job for job in {**self._elastic, **self._stale}.values() if job.queue is not None and job.ready_count > job.min_member)
 
     def forget_changes(self) -> None:
         """Begin a new log and a new set of changed jobs. Called when a session has closed. The next session refreshes the sums."""

@@ -6,6 +6,7 @@ while more than the minimum run. Jobs that are not ready are served first.
 Where it is configured the action `giveback` runs last (actions/giveback.py).
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from pumice.scheduler.framework.decisions import GroupCondition
@@ -71,7 +72,7 @@ class Gang(Plugin):
 
     reclaimable = preemptable
 
-    def exposes(self) -> list[Job]:
+    def exposes(self) -> Iterator[Job]:
         return self.session.cluster.elastic_jobs()
 
     def eviction_cache_key(self, evictor: Task) -> None:

@@ -6,6 +6,7 @@ asks for or is capped at, never less than it is guaranteed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -158,12 +159,12 @@ class Proportion(Plugin):
                 victims.append(task)
         return victims
 
-    def exposes(self) -> list[Job] | None:
+    def exposes(self) -> Iterable[Job] | None:
         """Those of queues that hold more than they deserve. `allocatable` takes no queue beyond that, but in the number of pods."""
         if all(method.__self__ is not self for method in self.session.plugins.flat["allocatable"]):  # type: ignore[attr-defined]
             return None
-        owners = [own.queue for own in self._shares.values() if not fits(_with_all_pods(own.queue), own.deserved)]
-        return [job for queue in owners for job in queue.jobs.values()]
+        owners = (own.queue for own in self._shares.values() if not fits(_with_all_pods(own.queue), own.deserved))
+        return (job for queue in owners for job in queue.jobs.values())
 
     def eviction_cache_key(self, evictor: Task) -> None:
         """All evictors get the same answers."""

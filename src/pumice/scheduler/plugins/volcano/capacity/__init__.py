@@ -23,7 +23,7 @@ from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import EPSILON, Job, Queue, Task, Vector
+from pumice.scheduler.model import EPSILON, Job, Mask, Queue, Task, Vector
 from pumice.scheduler.model.past_shares import PastUsageArgs, format_amount, past_shares
 from pumice.scheduler.model.past_usage import queue_of
 from pumice.scheduler.model.resources import fits
@@ -214,14 +214,19 @@ class Capacity(Plugin):
         if account is None or not queue.open or not within(request, account.held, account.limit):
             return False
         asked = asked_for(request)
-        return any(
-            (level.held[asked] + request[asked] < level.deserved[asked] + EPSILON).any()
-            for level in (account, *account.above(self._levels))
-        )
+        return self._lacks(account, asked, request[asked])
+
+    def _lacks(self, account: QueueAccount, asked: Mask, more: Vector | float) -> bool:
+        """Whether the queue or one of its nearest ancestors holds, with more, less than it deserves in one of these dimensions."""
+        levels = account, *account.above(self._levels)
+        return any((level.held[asked] + more < level.deserved[asked] + EPSILON).any() for level in levels)
 
     def preemptive_room(self, queue: Queue) -> Vector:
         account = self._account(queue)
-        return np.full_like(queue.held, -np.inf) if account is None or not queue.open else room_within(account.held, account.limit)
+        asked = asked_for(queue.pending)
+        if account is None or not queue.open or not self._lacks(account, asked, 0.0):
+            return np.full_like(queue.held, -np.inf)
+        return room_within(account.held, account.limit)
 
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task] | Vote:
         account = self._account(_queue_of(reclaimer))
