@@ -1,7 +1,7 @@
 """Headlines about missing room: on one node, for a whole gang, or in one HyperNode, with the numbers.
 
-A remedy gives exactly what is missing, on the node that lacks least, as the end of what runs there would. Where that is more than the empty
-node has, it is more nodes like it; for a pod that no node can take, it is a smaller pod.
+A remedy gives exactly what is missing, on the node that lacks least, as the end of what others run there would. Where they hold
+less than that, it is more nodes like it; for a pod that no node can take, it is a smaller pod.
 """
 
 from collections.abc import Sequence
@@ -174,14 +174,23 @@ def _room(nodes: NodesFor, row: int, missing: Missing) -> Change:
 
 
 def _more(nodes: NodesFor, row: int, short: Vector, tasks: Sequence[Task] = ()) -> Change:
-    """So much more room on a node; for more than the node has in all, as many nodes like it as the tasks fill."""
+    """So much more room on a node; for more than others hold there, as many nodes like it as the tasks fill."""
     has = nodes.table.allocatable[:, row]
     need: Vector = np.sum([task.template.request for task in tasks], axis=0)
-    if tasks and (short > has).any() and nodes.large[row]:
+    if tasks and nodes.large[row] and (short > _held_by_others(nodes, row, tasks[0])).any():
         asked = need > 0
         a_pod = need[asked] / len(tasks)
         return MoreNodes(nodes.table.names[row], -(-len(tasks) // max(int((has[asked] // a_pod).min()), 1)))
     return MoreRoom(nodes.table.names[row], listed(nodes.table.dimensions, short))
+
+
+def _held_by_others(nodes: NodesFor, row: int, own: Task) -> Vector:
+    """What pods of others than the task's job hold on a node."""
+    held: Vector = nodes.table.used[:, row].copy()
+    for task in nodes.table.tasks[row].values():
+        if task.job is own.job and own.job is not None:
+            held -= task.template.request
+    return held
 
 
 def _worst(nodes: NodesFor, row: int) -> int:
