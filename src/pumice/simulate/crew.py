@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, Protocol, Self, TypeVar
 
 from pumice.api import InputError
+from pumice.interpreter import collect_seldom
 
 PATIENCE_S = 10  #: for Dask's scheduler to answer
 
@@ -51,7 +52,7 @@ class Crew:
         import multiprocessing  # not needed for a single simulation
         from concurrent.futures import ProcessPoolExecutor, as_completed
 
-        pool = ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"))
+        pool = ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"), collect_seldom)
         return self._stack.enter_context(pool).submit, as_completed
 
     def _on_dask(self, address: str) -> tuple[Callable[..., Any], Callable[..., Any]]:

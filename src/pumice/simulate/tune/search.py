@@ -25,7 +25,7 @@ BATCH = 8
 NEIGHBOURS = 1 / 3  #: of all trials
 CHANGED = (1, 1, 2, 3)  #: knobs of a neighbour, as they are drawn
 DRAWS = 20  #: of a configuration that was not tried yet
-STEPS = (0.25, 0.5, 1.0)  #: the shares of the days on which a batch is played before half of it is dropped
+STEPS = (0.125, 0.25, 0.5, 1.0)  #: shares of the days; after each but the last, half of a batch is dropped
 PENALTY = 10.0  #: for a condition that is not kept, in multiples of the objective
 
 
