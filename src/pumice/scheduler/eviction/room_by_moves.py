@@ -199,7 +199,9 @@ class _Dive:
         rows = np.array([row for row in np.flatnonzero(free).tolist() if row not in banned and (kind, row, ()) not in skipped], int)
         left = self._search.scale @ np.maximum(self._room[:, rows], 0.0)
         far = self._search.rules.distances(task)[rows] if unit is not None else np.zeros(len(rows))
-        _, first = np.unique(np.column_stack([far, left.round(9)]), axis=0, return_index=True)
+        rounded = left.round(9)
+        order = np.lexsort((rounded, far))
+        first = order[(np.diff(far[order], prepend=-1.0) != 0.0) | (np.diff(rounded[order], prepend=-1.0) != 0.0)]
         found = [Choice(0, (0.0, 0.0), 0, float(left[place]), int(rows[place])) for place in first[:MOST_CHOICES]]
         if len(found) < ENOUGH_FREE and self.pods < self._limit:
             ways = (choice for row in hard if row not in banned for choice in self.giving_way(task, row))
