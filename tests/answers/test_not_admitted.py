@@ -192,14 +192,16 @@ def test_what_is_promised_in_vain_is_to_be_given_up_where_others_take_all_that_i
     assert "; ".join(helps) in [called(cluster.state[0], option.change) for option in whatif(*cluster.state, "job/waits").options]
 
 
-def test_what_alone_is_enough_is_advised_alone_though_others_take_what_would_be_added() -> None:
-    """Nodes that are added are taken by the gang that came before, so that each of several changes seems to be needed."""
-    waits = [job("gang", 3, {"cpu": "8"}), job("waits", 1, {"cpu": "44"})]
-    cluster = made(*TWO, *waits)
+HALF = (TWO[0], node("n2", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]))  #: the second node counts, and takes nobody
+
+
+def test_what_is_enough_is_advised_though_others_take_what_would_be_added() -> None:
+    """The gang that came before takes the nodes that are added, so that more and more of them would be needed."""
+    cluster = made(*HALF, job("gang", 3, {"cpu": "8"}), job("waits", 1, {"cpu": "20"}))
     assert [str(change) for change in told(cluster).advice] == ["pods of 8 cpu"]
 
 
 def test_more_nodes_are_advised_where_the_job_itself_fills_those_there_are() -> None:
     """The gang would fill the nodes: nobody else holds anything there that could end."""
-    cluster = made(*TWO, job("waits", 3, {"cpu": "8"}), configuration="built-in")
-    assert [str(change) for change in told(cluster).advice] == ["1 more node like n1"]
+    cluster = made(*HALF, job("waits", 3, {"cpu": "8"}))
+    assert [str(change) for change in told(cluster).advice] == ["2 more nodes like n1"]

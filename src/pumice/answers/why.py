@@ -133,9 +133,6 @@ class Asked:
 
     def _needed(self, subject: Subject, changes: list[Change]) -> tuple[Change, ...]:
         """These changes, which help together, without those that are not needed."""
-        alone = ((change,) for change in changes if len(changes) > 1 and self._with(subject, [change]) is None)
-        if (enough := next(alone, None)) is not None:
-            return enough  # others may take what is given, so that leaving out one after another does not find it
         needed = changes
         for change in changes:
             without = [each for each in needed if each is not change]
