@@ -60,6 +60,28 @@ def test_a_scheduler_loads_no_answers_and_no_loop_of_kube_scheduler_before_they_
     }.intersection(loaded)
 
 
+def test_a_cluster_starts_without_answers_simulations_a_shell_and_native_gangs(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CYCLE, "up", "--once", "--port", "0", "--data", str(tmp_path / "data")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert "A cluster of 4 nodes" in ran.stdout
+    assert not {
+        "pumice.answers",
+        "pumice.simulate",
+        "pumice.page",
+        "pumice.cluster.nodes.shell",
+        "pumice.scheduler.kube.group_cycle",
+        "statistics",
+        "tarfile",
+        "zoneinfo",
+    }.intersection(ran.stderr.split())
+
+
+def test_answers_load_no_player_of_simulations() -> None:
+    program = [sys.executable, "-c", LISTED, "pumice.answers"]
+    loaded = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    assert not {"pumice.simulate.compare", "pumice.simulate.report"}.intersection(loaded)
+
+
 def test_a_cycle_without_devices_loads_no_expression_language(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SMALL)
     command = [sys.executable, "-c", CYCLE, "cycle", "-f", str(tmp_path / "small.yaml")]

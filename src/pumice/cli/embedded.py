@@ -5,7 +5,6 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -83,7 +82,6 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
             async with asyncio.TaskGroup() as tasks:
                 deciding = tasks.create_task(scheduler.run())
                 keeping = tasks.create_task(server.until_broken())
-                tasks.create_task(asyncio.to_thread(import_module, "pumice.answers.fits"))  # so that the first who submits does not wait
                 await scheduler.synced.wait()
                 server.documents[CONFIGURATION_PATH] = lambda: msgspec.json.encode(
                     ConfigurationInForce(wanted.configured, list(scheduler.policy.texts), wanted.plugins_dir)

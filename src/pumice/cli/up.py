@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,12 +155,14 @@ async def _serve(
         if once:
             return await submit(cluster.plane, asked.submitted, tell, ended) if asked.submitted else 0
         with merged(place.kubeconfig, place.context, tell) as file:
+            loading = asyncio.create_task(asyncio.to_thread(import_module, "pumice.answers.fits"))  # the first who submits does not wait
             tell(_welcome(place, file, child is not None))
             code = await submit(cluster.plane, asked.submitted, tell, ended) if asked.submitted else 0
             if asked.submitted and not child and not ended.is_set():
                 tell(f"\nThe cluster goes on. {_end(place, False)}")
             if child:
                 child.let_go()
+            await loading
             await ended.wait()
         return code
 

@@ -186,7 +186,7 @@ class StoreLister(IndexedLister):
 
     def number(self, kind: str, namespace: str) -> int:
         """How many objects of a kind a namespace has."""
-        keys = self.store.storage.kind_storages[self.storage_of(kind) or ""].keys
+        keys = self.store.storage.kind_storage(self.storage_of(kind) or "").keys
         return bisect_left(keys, (f"{namespace}\0", "")) - bisect_left(keys, (namespace, ""))
 
     def number_of_dependents(self, uid: str) -> int:

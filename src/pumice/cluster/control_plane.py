@@ -85,6 +85,7 @@ class ControllerLoop:
         self._clock = clock
         self._queue = KeyQueue(controllers)
         self._writes = {controller.name: StoreWrites(lister, f"{controller.name}-controller") for controller in controllers}
+        self._preparing = {controller.name: controller for controller in controllers if isinstance(controller, Prepares)}
         self._failures = Retries(self._queue)
         self._begun: dict[QueuedKey, _UnderWay] = {}  #: keys in the queue that were put back there
         self._alarm: Alarm | None = None
@@ -131,7 +132,8 @@ class ControllerLoop:
         """What is to be done on a thread for this key; None if nothing."""
         if self._thread is None:
             return None
-        prepare = work.controller.prepares(work.key, self._lister) if isinstance(work.controller, Prepares) else None
+        preparing = self._preparing.get(work.controller.name)
+        prepare = preparing.prepares(work.key, self._lister) if preparing is not None else None
         if prepare is None and (work.place in self._long or self._may_take_long(work)):
             return partial(self._reconcile, work, self._clock.now())
         return prepare

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 from urllib.parse import SplitResult, parse_qsl, unquote
 
@@ -27,7 +27,7 @@ class Request:
 
     __slots__ = ("body", "client", "headers", "local", "method", "path", "query", "target", "user")
 
-    def __init__(self, method: str, target: str, headers: dict[str, str], body: bytes = b"", local: bool = False) -> None:
+    def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"", local: bool = False) -> None:
         self.method = method
         self.target = target
         self.headers = headers

@@ -7,17 +7,21 @@ nothing else, and everything that a peer could make long has a limit: lines, hea
 """
 
 import re
+from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 MAX_HEAD = 64 * 1024
 MAX_LINES = 256
+MOST_KEPT = 2048  #: bytes of header lines that are kept as they were read: a client sends the same ones with most requests
 MAX_CHUNK_LINE = 256
 MAX_TRAILERS = 8 * 1024  #: bytes of the lines after the last chunk, which are read over
 LONGEST_WAIT_S = 60.0  #: that a peer may ask for: whoever waited longer would be taken for dead
 
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  #: all except the tab
+_CONTROLS = "a control character stands in the head of the message"
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\Z")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\Z")
 _SIZE = re.compile(r"[0-9]{1,12}\Z")
@@ -52,27 +56,11 @@ class Head:
     __slots__ = ("first", "headers")
 
     def __init__(self, text: bytes) -> None:
-        first, *lines = text.split(b"\r\n")
-        if len(lines) > MAX_LINES:
-            raise Malformed(431, f"the head of the message has more than {MAX_LINES} lines")
-        if _CONTROL.search(text.replace(b"\r\n", b"")):
-            raise Malformed(400, "a control character stands in the head of the message")
+        first, _, lines = text.partition(b"\r\n")
+        if _CONTROL.search(first):
+            raise Malformed(400, _CONTROLS)
         self.first = first.decode("latin-1")
-        self.headers: dict[str, str] = {}
-        for line in lines:
-            self._add(line.decode("latin-1"))
-
-    def _add(self, line: str) -> None:
-        name, colon, value = line.partition(":")
-        if not colon or not _NAME.match(name):
-            raise Malformed(400, "a header line is malformed")
-        name, value = name.lower(), value.strip(" \t")
-        if name in self.headers:
-            if name in _ONCE:
-                raise Malformed(400, f"the header {name} stands twice")
-            between = "\n" if name.startswith(_WITH_COMMAS) else ", "
-            value = f"{self.headers[name]}{between}{value}"
-        self.headers[name] = value
+        self.headers: Mapping[str, str] = (_kept_headers if len(lines) <= MOST_KEPT else _headers)(lines)
 
     def framing(self, version: str, unstated: Framing | int) -> Framing | int:
         """How the body is marked, or its length; `unstated` if the head says nothing about it."""
@@ -88,6 +76,31 @@ class Head:
         if coding.lower() != "chunked":
             raise Malformed(501, f"transfer encoding {coding} is not known")
         return Framing.CHUNKS
+
+
+def _headers(text: bytes) -> Mapping[str, str]:
+    """The headers in these lines. Raises Malformed."""
+    headers: dict[str, str] = {}
+    lines = text.split(b"\r\n") if text else []
+    if len(lines) > MAX_LINES:
+        raise Malformed(431, f"the head of the message has more than {MAX_LINES} lines")
+    if _CONTROL.search(text.replace(b"\r\n", b"")):
+        raise Malformed(400, _CONTROLS)
+    for line in lines:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if not colon or not _NAME.match(name):
+            raise Malformed(400, "a header line is malformed")
+        name, value = name.lower(), value.strip(" \t")
+        if name in headers:
+            if name in _ONCE:
+                raise Malformed(400, f"the header {name} stands twice")
+            between = "\n" if name.startswith(_WITH_COMMAS) else ", "
+            value = f"{headers[name]}{between}{value}"
+        headers[name] = value
+    return headers
+
+
+_kept_headers = lru_cache(maxsize=512)(_headers)
 
 
 def take_head(raw: bytearray) -> Head | None:

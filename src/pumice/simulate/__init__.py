@@ -2,16 +2,18 @@
 
 `simulated_cluster.py` has the heap of events; each module of `formats/` reads one format; `record.py` records what happens, `measures.py`
 computes the measures, `outputs.py` writes the results. `simulate` and `compare` do what the commands of these names do, for notebooks.
+Answers need the form of works alone, so what plays them is imported once it is asked for.
 """
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-from pumice.scheduler import Action, Plugin
-from pumice.simulate import columns
-from pumice.simulate.compare import ComparedRun, compare as play_all, table
-from pumice.simulate.outputs import Frame, frame_of
-from pumice.simulate.run import Summary
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pumice.scheduler import Action, Plugin
+    from pumice.simulate.outputs import Frame
+    from pumice.simulate.run import Summary
 
 __all__ = ["Simulation", "compare", "simulate"]
 
@@ -40,6 +42,10 @@ def simulate(
 ) -> Simulation:
     """Simulate a workload. `workload` and `cluster` are FORMAT:FILE, `nodes` is a text such as 300x8gpu, `policy` is a name or a file.
     `plugins` are classes of plugins and actions, and folders of Python files with them; the policy names them. Raises InputError."""
+    from pumice.simulate import columns
+    from pumice.simulate.compare import ComparedRun
+    from pumice.simulate.outputs import frame_of
+
     rows: list[tuple[Any, ...]] = []
     summary = ComparedRun(workload, cluster, nodes, policy, seed, plugins=tuple(plugins)).play(out, rows)
     return Simulation(summary, frame_of(columns.JOBS, rows))
@@ -57,6 +63,8 @@ def compare(
 ) -> list[dict[str, Any]]:
     """One row per measure and policy, as `pumice compare -o json` prints them. Classes among the plugins may be known to this process
     alone, so with any of them the simulations run here, one after the other."""
+    from pumice.simulate.compare import ComparedRun, compare as play_all, table
+
     given = tuple(plugins)
     works = [ComparedRun(workload, cluster, nodes, policy, seed, plugins=given) for policy in policies for seed in range(seeds)]
     return table(play_all(works, processes=processes if all(isinstance(each, str) for each in given) else 1))

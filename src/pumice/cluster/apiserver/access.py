@@ -25,7 +25,7 @@ _ANONYMOUS, _UNAUTHENTICATED, _AUTHENTICATED = "system:anonymous", "system:unaut
 def wanted(headers: Mapping[str, str]) -> UserInfo | None:
     """The user that the request impersonates, as the headers state it; None if they state none. Raises StatusError 400 if they have groups,
     a uid or extra but no user."""
-    if not any(name.startswith("impersonate-") for name in headers):
+    if not [name for name in headers if name[:12] == "impersonate-"]:
         return None
     groups = _values(headers.get("impersonate-group", ""))
     extra = tuple(

@@ -127,6 +127,9 @@ class KindTable:
     def known(self, resource: str) -> bool:
         return resource in self._by_resource
 
+    def find(self, resource: str) -> ServedKind | None:
+        return self._by_resource.get(resource)
+
     def of_object(self, api_version: str, kind_name: str) -> ServedKind | None:
         group, _, version = api_version.rpartition("/")
         return next((kind for kind in self if (kind.group, kind.version, kind.kind) == (group, version, kind_name)), None)

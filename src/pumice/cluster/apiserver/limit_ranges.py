@@ -20,8 +20,8 @@ def limit_range_rules() -> list[AdmissionRule]:
 
 
 def _limits(review: AdmissionAttributes, lister: AdmissionLister, *types: str) -> list[Object]:
-    ranges = (limit for obj in lister.all("limitranges", review.namespace) for limit in (obj.get("spec") or {}).get("limits", ()))
-    return [limit for limit in ranges if limit.get("type") in types]
+    specs = [obj.get("spec") or {} for obj in lister.all("limitranges", review.namespace)]
+    return [limit for spec in specs for limit in spec.get("limits", ()) if limit.get("type") in types] if specs else specs
 
 
 def _containers(spec: Object) -> list[Object]:

@@ -12,6 +12,7 @@ whole is a leaf, and so is an empty object.
 
 import json
 from collections.abc import Set
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ Leaves = dict[Path, Any]
 
 PRESENT = "."  #: the value of an item's own path
 _KEY_DEFAULTS = {"protocol": "TCP"}
+_LONGEST_KEPT = 256  #: characters of a name whose step is kept
 _NOT_OWNED = (
     "name",
     "namespace",
@@ -125,8 +127,15 @@ def item_step(shape: Shape, item: Any) -> str:
     """The step of a path that stands for an item of a keyed list or of a set."""
     if shape.is_set or not isinstance(item, dict):
         return f"v:{_as_text(item)}"
+    if len(shape.keys) == 1 and type(value := item.get(shape.keys[0])) is str and len(value) <= _LONGEST_KEPT:
+        return _keyed_step(shape.keys[0], value)
     keys = {key: value for key in shape.keys if (value := item.get(key, _KEY_DEFAULTS.get(key))) is not None}
     return f"k:{_as_text(keys)}"
+
+
+@lru_cache(maxsize=16384)
+def _keyed_step(key: str, value: str) -> str:
+    return f"k:{_as_text({key: value})}"
 
 
 def _as_text(value: Any) -> str:

@@ -4,7 +4,6 @@ import json
 import re
 from itertools import pairwise
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pumice.api import Object
 from pumice.api.defaults import SYSTEM_CLASSES
@@ -204,6 +203,8 @@ def _time_zone(spec: Object) -> Causes:
         return [("spec.timeZone", f'Invalid value: "{zone}": timeZone must be nil or non-empty string')]
     if zone.lower() == "local":
         return [("spec.timeZone", f'Invalid value: "{zone}": timeZone must be an explicit time zone, as Europe/Berlin')]
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         ZoneInfo(zone)
     except (ValueError, OSError, ZoneInfoNotFoundError):

@@ -70,14 +70,16 @@ class Pending(StatusError):
 class Attempt:
     """One write, as often as it is begun: the answers so far, in the order in which it asks for them."""
 
+    __slots__ = ("_answers", "_at", "_purse", "uid")
+
     def __init__(self) -> None:
         self.uid = ""
         self._answers: list[tuple[tuple[Any, ...], Any]] = []
         self._at = 0
+        self._purse: Purse | None = None  #: made when it is needed: few writes are about expressions
 
     def begin(self) -> None:
-        self._at = 0
-        self._purse = Purse(AT_ONCE)
+        self._at, self._purse = 0, None
 
     def answer(self, call: Call) -> Any:
         """The answer to a call. Raises Pending."""
@@ -92,9 +94,10 @@ class Attempt:
 
     def evaluated(self, call: Call, work: Work[Done]) -> Done:
         """What the work returns, or raises as a CelError. Raises Pending if it costs much."""
-        if not self._is_known(call.about) and self._purse.left > 0:
-            found: Outcome[Done] = outcome(work, self._purse)
-            if self._purse.left > 0:
+        purse = self._purse = self._purse or Purse(AT_ONCE)
+        if not self._is_known(call.about) and purse.left > 0:
+            found: Outcome[Done] = outcome(work, purse)
+            if purse.left > 0:
                 return done(found)
         found = self.answer(call)
         return done(found)
@@ -108,7 +111,6 @@ class Attempt:
 def attempted(store: Store, work: Callable[[], Done], attempt: Attempt | None = None) -> Done:
     """The result of work on the store for which the caller can wait with `until_done`. Raises what the work raises, and Pending."""
     before, store.attempt = store.attempt, attempt or Attempt()
-    store.attempt.begin()
     try:
         return work()
     finally:
@@ -120,6 +122,7 @@ async def until_done(store: Store, work: Callable[[], Done], pending: Pending) -
     attempt = Attempt()
     for _ in range(MOST_CALLS):
         await attempt.wait_for(pending.call)
+        attempt.begin()
         try:
             return attempted(store, work, attempt)
         except Pending as another:

@@ -114,7 +114,9 @@ def _requests_from_limits(container: Object) -> None:
 
 def _requests_of_the_whole(spec: Object) -> None:
     """Set the pod-level requests that are left out, if there are pod-level limits: to what its containers request, else to the limits."""
-    resources = spec.get("resources") or {}
+    resources = spec.get("resources")
+    if not resources:
+        return
     limits = {name: amount for name, amount in (resources.get("limits") or {}).items() if name in _COMPUTE or name.startswith("hugepages-")}
     if limits:
         asked, _ = pod_totals({each: spec.get(each) for each in ("containers", "initContainers")})
@@ -170,7 +172,9 @@ def spec_causes(spec: Object, path: str) -> Causes:
             found.append((f"{path}.schedulingGroup", "Forbidden: may not be set when evictionResponders is set"))
     if spec.get("schedulingGates") and spec.get("nodeName"):
         found.append((f"{path}.nodeName", "Forbidden: cannot be set until all schedulingGates have been cleared"))
-    return found + causes(shape_of("core.v1.PodSpec"), spec, None, path, frozenset(), "evictionResponders")
+    if "evictionResponders" in spec:
+        found += causes(shape_of("core.v1.PodSpec"), spec, None, path, frozenset(), "evictionResponders")
+    return found
 
 
 def _choice_causes(obj: Object, choices: dict[str, tuple[str, ...]], path: str) -> Causes:
@@ -202,17 +206,19 @@ def _container_causes(container: Object, path: str, names: set[str]) -> Causes:
 def resource_causes(resources: Object, path: str) -> Causes:
     found: Causes = []
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    for field, amounts in (("requests", requests), ("limits", limits)):
+    asked, allowed = ({name: quantity(amount).milli for name, amount in amounts.items()} for amounts in (requests, limits))
+    for field, stated, amounts in (("requests", requests, asked), ("limits", limits, allowed)):
         for name, amount in amounts.items():
-            if quantity(amount).milli < 0:
-                found.append((f"{path}.{field}[{name}]", f'Invalid value: "{amount}": must be greater than or equal to 0'))
-            elif _is_extended(name) and quantity(amount).milli % 1000:
-                found.append((f"{path}.{field}[{name}]", f'Invalid value: "{amount}": must be an integer'))
-    for name, request in requests.items():
-        limit = limits.get(name)
-        if limit is not None and quantity(request).milli > quantity(limit).milli:
-            found.append((f"{path}.requests", f'Invalid value: "{request}": must be less than or equal to {name} limit of {limit}'))
-        elif _is_extended(name) and (limit is None or quantity(limit).milli != quantity(request).milli):
+            if amount < 0:
+                found.append((f"{path}.{field}[{name}]", f'Invalid value: "{stated[name]}": must be greater than or equal to 0'))
+            elif amount % 1000 and _is_extended(name):
+                found.append((f"{path}.{field}[{name}]", f'Invalid value: "{stated[name]}": must be an integer'))
+    for name, amount in asked.items():
+        limit = allowed.get(name)
+        if limit is not None and amount > limit:
+            text = f'Invalid value: "{requests[name]}": must be less than or equal to {name} limit of {limits[name]}'
+            found.append((f"{path}.requests", text))
+        elif amount != limit and _is_extended(name):
             found.append((f"{path}.limits", f"Required value: Limit must be set for non overcommitable resources ({name})"))
     return found
 

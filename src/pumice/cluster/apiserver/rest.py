@@ -6,6 +6,7 @@ An answer is never sent before the writes that it shows are durable: every respo
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -54,7 +55,7 @@ class RestHandler:
     def respond(self, request: Request) -> Answer:
         """The answer to a request. Never raises: an error becomes a Status."""
         try:
-            answer = self._attempted(request, lambda: attempted(self.store, lambda: self._respond(request)))
+            answer = attempted(self.store, partial(self._attempted, request, partial(self._respond, request)))
         except Pending as pending:
             return asyncio.get_running_loop().create_task(self._answered(request, pending))
         return answer if isinstance(answer, asyncio.Future) else self._finished(request, answer)

@@ -100,6 +100,9 @@ class Storage:
         kind_storage = self.kind_storages.get(storage)
         return kind_storage.objects.get(key) if kind_storage else None
 
+    def has_any(self, storage: str) -> bool:
+        return bool((kind_storage := self.kind_storages.get(storage)) and kind_storage.objects)
+
     def put(self, storage: str, key: Key, obj: Object, *, bounded: bool = False) -> Object:
         """Store an object and return it. Its `metadata` must be shared with nothing: the resourceVersion is set in it here.
 

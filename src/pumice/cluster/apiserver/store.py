@@ -121,15 +121,15 @@ class Store:
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
         """The object; None if there is no such object or no such kind."""
-        if not self.kinds.known(resource):
-            return None
-        return self.storage.get(self.kinds.named(resource).storage, (namespace, name))
+        kind = self.kinds.find(resource)
+        return self.storage.get(kind.storage, (namespace, name)) if kind is not None else None
 
     def all(self, resource: str, namespace: str = "") -> Iterator[Object]:
         """Every object of a kind, ordered by namespace and name; nothing if there is no such kind."""
-        if not self.kinds.known(resource):
+        kind = self.kinds.find(resource)
+        if kind is None or not self.storage.has_any(kind.storage):
             return iter(())
-        return (obj for _, obj in self.storage.select(self.kinds.named(resource).storage, WatchFilter(namespace)))
+        return (obj for _, obj in self.storage.select(kind.storage, WatchFilter(namespace)))
 
     def get(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:
         """The object as this version of its kind shows it. Raises StatusError 404."""
@@ -286,9 +286,11 @@ class Store:
             fresh = patched(kind, None, patch, key, options, now, subresource)
             return self._created(kind, clone(fresh), namespace, options)
         shown = seen(kind, old)
-        fresh = clone(patched(kind, shown, patch, key, options, now, subresource))
+        untouched = _untouched(old, subresource)
+        fresh = patched(kind, shown, patch, key, options, now, subresource)
+        fresh = _own(fresh, untouched) if untouched and shown is old and not kind.custom else clone(fresh)
         try:
-            obj = self._taken(kind, fresh, namespace, options, _untouched(old, subresource))
+            obj = self._taken(kind, fresh, namespace, options, untouched)
         except Misshaped as error:
             if patch.type != "strategic":
                 raise
@@ -437,6 +439,11 @@ class Store:
                 metadata[field] = before[field]
             else:
                 metadata.pop(field, None)
+
+
+def _own(obj: Object, kept: Object) -> Object:
+    """A copy of the object, which shares only those fields that are the same in `kept`: nobody looks at them before they are replaced."""
+    return {key: value if value is kept.get(key) and key != "metadata" else clone(value) for key, value in obj.items()}
 
 
 def _untouched(old: Object | None, subresource: str) -> Object:

@@ -120,15 +120,16 @@ def _apply_list_directives(shape: Shape | None, live: Object, patch: Object, res
 def _ordered(shape: Shape, items: list[Any], live: list[Any], order: list[Any]) -> list[Any]:
     """The items that `order` lists, in its order; each of the other items stays before the listed items that it preceded in `live`."""
     places, wanted = _places(shape, live), _places(shape, order)
-    listed = sorted((item for item in items if _identity(shape, item) in wanted), key=lambda item: wanted[_identity(shape, item)])
-    others = deque(item for item in items if _identity(shape, item) not in wanted)
+    known = [(_identity(shape, item), item) for item in items]
+    listed = sorted((each for each in known if each[0] in wanted), key=lambda each: wanted[each[0]])
+    others = deque(each for each in known if each[0] not in wanted)
     result = []
-    for item in listed:
-        place = places.get(_identity(shape, item), -1)
-        while others and places.get(_identity(shape, others[0]), len(places)) < place:
-            result.append(others.popleft())
+    for identity, item in listed:
+        place = places.get(identity, -1)
+        while others and places.get(others[0][0], len(places)) < place:
+            result.append(others.popleft()[1])
         result.append(item)
-    return [*result, *others]
+    return [*result, *(item for _, item in others)]
 
 
 CONTENT_TYPES = {

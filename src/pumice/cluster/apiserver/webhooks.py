@@ -227,14 +227,16 @@ class Webhooks:
 
     def _for(self, resource: str, review: AdmissionAttributes) -> list[tuple[Webhook, ServedKind]]:
         """The webhooks of a sort whose rules mean a write, each with the version in which it is shown the objects."""
-        kind = review.kind
+        kind, everyone = review.kind, self._all.get(resource)
+        if everyone is None:
+            everyone = self._all[resource] = _webhooks(self._store.all(resource))
+        if not everyone:
+            return []
         key = (resource, kind.group, kind.version, kind.plural, review.subresource, review.operation)
         found = self._found.get(key)
         if found is None:
-            if resource not in self._all:
-                self._all[resource] = _webhooks(self._store.all(resource))
-            everyone, kinds = [] if kind.group == GROUP else self._all[resource], self._store.kinds
-            seen = [(one, seen_as(one.spec, "rules", review, kinds)) for one in everyone]
+            kinds = self._store.kinds
+            seen = [(one, seen_as(one.spec, "rules", review, kinds)) for one in everyone] if kind.group != GROUP else []
             found = self._found[key] = [(one, as_kind) for one, as_kind in seen if as_kind is not None]
         return found
 

@@ -122,3 +122,9 @@ def _chosen(texts: dict[str, bytes], items: list[Any] | None) -> Iterator[tuple[
     for item in items or ():
         if item["key"] in texts:
             yield item["path"], texts[item["key"]]
+
+
+def system_files(pod: Object) -> dict[str, bytes]:
+    """What the node puts into every container."""
+    name = hostname(pod)
+    return {"/etc/hostname": f"{name}\n".encode(), "/etc/hosts": f"127.0.0.1 localhost\n127.0.0.1 {name}\n".encode(), "/tmp/": b""}

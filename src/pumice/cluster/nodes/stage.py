@@ -16,7 +16,6 @@ from functools import lru_cache
 from importlib.resources import files
 from math import exp, log
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, Literal
 
 import msgspec
@@ -65,8 +64,6 @@ Phase = Literal["Pending", "Running", "Terminating"]
 Outcome = Literal["Running", "Succeeded", "Failed", "Ended", "Gone"]
 LAWS = {"uniform": 2, "exponential": 1, "normal": 2, "lognormal": 2, "annotation": 0}  #: distributions, and how many numbers each takes
 AS_IT_SLEEPS = {"command": "sleep"}
-
-_NORMAL = NormalDist()
 
 
 class PodStage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -170,9 +167,15 @@ def _delay_s(law: Any, chance: float) -> float:
         case "exponential":
             return -numbers[0] * log(1.0 - chance)
         case "normal":
-            return numbers[0] + numbers[1] * _NORMAL.inv_cdf(chance)
+            return numbers[0] + numbers[1] * _normal(chance)
         case _:
-            return numbers[0] * exp(log(numbers[1]) * _NORMAL.inv_cdf(chance))
+            return numbers[0] * exp(log(numbers[1]) * _normal(chance))
+
+
+def _normal(chance: float) -> float:
+    from statistics import NormalDist  # few stages have such a delay
+
+    return NormalDist().inv_cdf(chance)
 
 
 def _law(law: Any) -> tuple[str, list[float]]:

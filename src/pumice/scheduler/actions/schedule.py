@@ -6,6 +6,7 @@ the same nodes; alone it serves all pods of its profiles. What `SchedulingGates`
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pumice.scheduler.engine import Evaluation, Reason
 from pumice.scheduler.engine.plan import plan
@@ -16,7 +17,6 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.deferred_resizes import GATE, PLUGIN, make_room
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, Rotation, compares_all
-from pumice.scheduler.kube.group_cycle import Acts, GroupCycle
 from pumice.scheduler.kube.groups import GroupEntity, Groups, holds_node
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
@@ -27,6 +27,9 @@ from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.devices.claims import IN_USE, claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES, wants_devices
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
+
+if TYPE_CHECKING:
+    from pumice.scheduler.kube.group_cycle import GroupCycle
 
 MIN_RUN = 4  #: shorter runs of equal pods are placed one by one
 FAILED, UNSCHEDULABLE = "SchedulerError", "Unschedulable"
@@ -146,7 +149,9 @@ class ScheduleLoop:
                 del self.session.refused[mark:]
 
     @cached_property
-    def _group_cycle(self) -> GroupCycle:
+    def _group_cycle(self) -> "GroupCycle":
+        from pumice.scheduler.kube.group_cycle import Acts, GroupCycle  # few clusters have the gate of these groups
+
         assert self.groups is not None
         acts = Acts(self._bind, self._tell)
         return GroupCycle(self.session, self.profiles, self.searches, self.nominations, self.preemption, self.groups, acts)

@@ -1,0 +1,56 @@
+"""What is done once, however many requests are alike, counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.cluster.apiserver import PatchRequest, WriteOptions, metadata
+from pumice.cluster.apiserver.managed_fields import _keyed_step
+from pumice.http.parser import Malformed, _kept_headers, take_head
+from tests.apiserver.made import pod, store
+from tests.apiserver.wire import Wire
+
+
+def test_header_lines_that_a_client_sends_again_are_read_once(wire: Wire) -> None:
+    assert wire.ask("GET", "/api/v1/nodes")[0] == 200
+    before = _kept_headers.cache_info()
+    for _ in range(10):
+        assert wire.ask("GET", "/api/v1/nodes")[0] == 200
+    after = _kept_headers.cache_info()
+    assert (after.misses, after.hits) == (before.misses, before.hits + 10)
+
+
+def test_lines_that_are_refused_are_refused_again() -> None:
+    for _ in range(2):
+        with pytest.raises(Malformed):
+            take_head(bytearray(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"))
+        with pytest.raises(Malformed):
+            take_head(bytearray(b"GET / HTTP/1.1\r\nHost: \x01\r\n\r\n"))
+        with pytest.raises(Malformed):
+            take_head(bytearray(b"GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n"))
+    long = b"X: " + b"x" * 3000
+    before = _kept_headers.cache_info()
+    assert take_head(bytearray(b"GET / HTTP/1.1\r\n" + long + b"\r\n\r\n")) is not None
+    assert _kept_headers.cache_info() == before, "long lines are not kept"
+
+
+def test_names_of_items_are_written_once_for_all_pods() -> None:
+    made, options = store(), WriteOptions(manager="test", tracked=True)
+    made.create("pods", pod("first"), "default", options)
+    before = _keyed_step.cache_info().misses
+    made.create("pods", pod("second"), "default", options)
+    assert _keyed_step.cache_info().misses == before
+
+
+def test_a_patch_of_the_status_copies_the_spec_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = store()
+    old = made.create("pods", pod("p"), "default")
+    copied: list[Any] = []
+    encode = metadata._encode
+    monkeypatch.setattr(metadata, "_encode", lambda value: copied.append(value) or encode(value))
+    new = made.patch("pods", "p", PatchRequest("strategic", {"status": {"phase": "Running"}}), "default", "status")
+    assert [value is old["spec"] for value in copied].count(True) == 1
+    assert not any("spec" in value for value in copied if isinstance(value, dict)), "no object is copied as a whole"
+    assert new["spec"] == old["spec"] and new["spec"] is not old["spec"] and new["status"]["phase"] == "Running"
