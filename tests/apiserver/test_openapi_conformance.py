@@ -27,6 +27,7 @@ from tests.apiserver.wire import Wire
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the client forgets sockets that were closed
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 NAMES = ("a", "b")
+TIMEOUT_S = 300  #: schemathesis waits for ten seconds, in which a machine with much to do may answer nothing
 
 
 def documents() -> dict[str, Any]:
@@ -95,7 +96,7 @@ def _try(operation: Any, running: Running, session: requests.Session, examples: 
     def run(case: Any, aimed: bool) -> None:
         if aimed:
             _aim(case)
-        answer = case.call(session=session)
+        answer = case.call(session=session, timeout=TIMEOUT_S)
         assert not _has_failed(answer), f"seed {chance}: {case.as_curl_command()}\n{answer.text}"
         case.validate_response(answer, checks=CHECKS)
 

@@ -31,6 +31,7 @@ class Fault:
     lose: str = ""  #: "request", "answer" or "half" of it, so that it seems whole
     says: bytes = b""  #: instead of the answer, with the code 200; with `lose` "request" nothing was done
     delay_s: float = 0.0
+    until: asyncio.Event | None = None  #: nothing is done before it is set
     method: str = ""  #: empty: any
     watch: bool | None = None  #: None: any
     ahead: int = 0  #: a list says that it is so many versions newer
@@ -115,6 +116,8 @@ class FakeApi:
         self.headers.append(request.headers.copy())
         fault = self._fault(request.method, watch)
         await asyncio.sleep(fault.delay_s)
+        if fault.until is not None:
+            await fault.until.wait()
         if fault.lose == "request":
             return web.Response(body=fault.says, content_type="application/json") if fault.says else _abort(request)
         if fault.code:

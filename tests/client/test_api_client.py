@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aloop import run
+from aloop import run, until
 from fakeapi import FakeApi, Fault
 
 from pumice.api.kinds import LEASES, PODS, QUEUES, ObjectRef
@@ -190,12 +190,15 @@ def test_a_write_that_waited_while_the_lease_was_lost_does_not_leave() -> None:
 
 def test_no_more_writes_are_under_way_than_allowed() -> None:
     async def story(api: FakeApi, client: Client) -> None:
-        api.faults.extend([Fault(delay_s=0.1, method="PATCH")] * 6)
+        answered = asyncio.Event()
+        api.faults.extend([Fault(until=answered, method="PATCH")] * 6)
         writes = [asyncio.create_task(client.patch(PODS, A, {}, PatchType.MERGE)) for _ in range(6)]
-        await asyncio.sleep(0.05)
-        assert len(api.requests) == 3
+        await until(lambda: len(api.requests) == 3)
         await client.get(PODS, A)  # reads pass by
+        assert [method for method, _, _ in api.requests] == ["PATCH"] * 3 + ["GET"]
+        answered.set()
         await asyncio.gather(*writes)
+        assert [method for method, _, _ in api.requests].count("PATCH") == 6
 
     with_client(story, limits=ClientLimits(in_flight=3))
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from pumice.simulate.compare import table
 from pumice.simulate.compare_report import compare_report
+from pumice.simulate.comparison import table
 from pumice.simulate.report import flat, report
 from pumice.simulate.report_series import between, means
 from pumice.simulate.units import duration

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
-from pumice.simulate.compare import interval
+from pumice.simulate.comparison import interval
 from pumice.simulate.conditions import condition_of
 from pumice.simulate.verdict import of_policies
 from tests.simulate.playing import swf

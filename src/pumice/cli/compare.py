@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from pumice.cli.tables import complain, print_table, say
-from pumice.simulate.compare import ComparedRun, compare as play, floors, table
 from pumice.simulate.compare_report import compare_report, with_interval
+from pumice.simulate.comparison import ComparedRun, compare as play, floors, table
 from pumice.simulate.conditions import condition_of
 from pumice.simulate.outputs import as_json
 from pumice.simulate.units import MEANINGS

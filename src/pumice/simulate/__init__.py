@@ -43,7 +43,7 @@ def simulate(
     """Simulate a workload. `workload` and `cluster` are FORMAT:FILE, `nodes` is a text such as 300x8gpu, `policy` is a name or a file.
     `plugins` are classes of plugins and actions, and folders of Python files with them; the policy names them. Raises InputError."""
     from pumice.simulate import columns
-    from pumice.simulate.compare import ComparedRun
+    from pumice.simulate.comparison import ComparedRun
     from pumice.simulate.outputs import frame_of
 
     rows: list[tuple[Any, ...]] = []
@@ -63,7 +63,7 @@ def compare(
 ) -> list[dict[str, Any]]:
     """One row per measure and policy, as `pumice compare -o json` prints them. Classes among the plugins may be known to this process
     alone, so with any of them the simulations run here, one after the other."""
-    from pumice.simulate.compare import ComparedRun, compare as play_all, table
+    from pumice.simulate.comparison import ComparedRun, compare as play_all, table
 
     given = tuple(plugins)
     works = [ComparedRun(workload, cluster, nodes, policy, seed, plugins=given) for policy in policies for seed in range(seeds)]

@@ -34,7 +34,7 @@ from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model import Cluster
 from pumice.simulate.accidents import Lose, NodeLosses, accidents_of, disturbed, random_of
-from pumice.simulate.compare import ComparedRun
+from pumice.simulate.comparison import ComparedRun
 from pumice.simulate.record import Record
 from pumice.simulate.run import Player, Scenario
 from pumice.simulate.simulated_cluster import not_in_order

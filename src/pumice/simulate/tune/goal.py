@@ -12,7 +12,7 @@ import numpy as np
 
 from pumice.api import InputError
 from pumice.simulate.columns import DISTRIBUTIONS
-from pumice.simulate.compare import interval
+from pumice.simulate.comparison import interval
 from pumice.simulate.conditions import Condition, Measured, condition_of, measured_of
 
 Days = Mapping[str, Mapping[str, Any]]  #: summaries by name of the day

@@ -5,8 +5,8 @@ import html
 from collections.abc import Iterable, Mapping
 
 from pumice.api.plural import counted
-from pumice.simulate.compare import table
 from pumice.simulate.compare_report import facts_of, side_by_side
+from pumice.simulate.comparison import table
 from pumice.simulate.report_charts import Chart
 from pumice.simulate.tune.advice import FOUND, IN_FORCE, Advice
 from pumice.simulate.tune.summary import shown
