@@ -70,6 +70,7 @@ def test_a_cluster_starts_without_answers_simulations_a_shell_and_native_gangs(t
         "pumice.page",
         "pumice.cluster.nodes.shell",
         "pumice.scheduler.kube.group_cycle",
+        "difflib",
         "statistics",
         "tarfile",
         "zoneinfo",

@@ -79,6 +79,7 @@ def test_what_has_passed_of_kuberays_controllers_passes(tmp_path: Path) -> None:
     """They play the kubelets, so there is an API server alone. Tests without Ginkgo prepare what some specs need."""
     tests, passing = built("kuberay-controllers")
     cluster = Cluster(tmp_path)
+    (tmp_path / ".kube").mkdir()
     with api_server(tmp_path / ".kube" / "config"):
         environment = cluster.environment | {"USE_EXISTING_CLUSTER": "true"}
         assert not failed(tests, passing, place(cluster, "kuberay-controllers"), environment)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import cached_property
@@ -34,7 +35,7 @@ from pumice.cluster.apiserver.status import StatusError, unavailable
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.http.connection import Answer
 from pumice.http.messages import Pipe, Request, Response, Stream, head_of
-from pumice.http.pool import NotConnected
+from pumice.http.pool import ConnectionPool, NotConnected
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
@@ -71,21 +72,19 @@ class Aggregation:
     async def forward(self, request: Request, user: UserInfo, service: Object) -> Response | Stream:
         """The answer of the server that an APIService names. Raises StatusError."""
         try:
+            pool, tls = self._reach(service)
+            head = _head(request, user)
             if request.method == "GET" and request.flag("watch"):
-                return await self._begun(self._listen(request, user, service))
+                return await self._begun(pool.listen(request.target, head, tls, SILENT_S))
             method = "GET" if request.method == "HEAD" else request.method
-            answer = await self._ask(service, method, request.target, _head(request, user), request.body or None, TIMEOUT_S)
+            answer = await pool.ask(method, request.target, head, request.body or None, tls, TIMEOUT_S)
         except _FAILED as error:
             raise unavailable(f"error trying to reach service: {error or 'no answer in time'}") from None
         return Response(answer.body, _status(answer.status), answer.content_type)
 
-    async def _ask(self, service: Object, method: str, target: str, head: bytes, body: bytes | None, timeout_s: float) -> Answer:
-        pool, tls = self._store.caller.reach(service["spec"]["service"], _trust(service), self._pair)
-        return await pool.ask(method, target, head, body, tls, timeout_s)
-
-    def _listen(self, request: Request, user: UserInfo, service: Object) -> AsyncIterator[Answer]:
-        pool, tls = self._store.caller.reach(service["spec"]["service"], _trust(service), self._pair)
-        return pool.listen(request.target, _head(request, user), tls, SILENT_S)
+    def _reach(self, service: Object) -> tuple[ConnectionPool, ssl.SSLContext | None]:
+        """Connections to the server that an APIService names. Raises Unanswered, InputError or ValueError."""
+        return self._store.caller.reach(service["spec"]["service"], _trust(service), self._pair)
 
     async def _begun(self, parts: AsyncIterator[Answer]) -> Response | Stream:
         first = await anext(parts)
@@ -159,7 +158,8 @@ class Aggregation:
         place = service["spec"]["group"], service["spec"]["version"]
         stated = "True", "Passed", "all checks passed"
         try:
-            answer = await self._ask(service, "GET", "/apis/{}/{}".format(*place), head_of(_names(_CHECKER)), None, CHECK_S)
+            pool, tls = self._reach(service)
+            answer = await pool.ask("GET", "/apis/{}/{}".format(*place), head_of(_names(_CHECKER)), None, tls, CHECK_S)
             if answer.status != HTTPStatus.OK:
                 raise Unanswered(f"bad status from its server: {answer.status}")
             self.served[place] = entries_of(msgspec.json.decode(answer.body)["resources"], *place)

@@ -29,10 +29,15 @@ def negative(place: str, obj: Object, *fields: str) -> Causes:
     return [(f"{place}.{field}", f"Invalid value: {value}: must be greater than or equal to 0") for field, value in stated if value < 0]
 
 
+def is_negative(amount: Any) -> bool:
+    """Whether an amount is below zero, which nearly none is: only those that begin with a sign are read."""
+    return str(amount).startswith("-") and quantity(amount).milli < 0
+
+
 def negative_amounts(amounts: Iterable[tuple[str, Any]]) -> Causes:
     """The causes for those of the amounts, each at its place, that are below zero."""
     text = 'Invalid value: "{}": must be greater than or equal to 0'
-    return [(place, text.format(amount)) for place, amount in amounts if quantity(amount).milli < 0]
+    return [(place, text.format(amount)) for place, amount in amounts if is_negative(amount)]
 
 
 def outside(place: str, value: int, most: int = 2**31 - 1) -> Causes:

@@ -383,8 +383,10 @@ class Store:
         if review.old is not None:
             count_generation(kind, obj, review.old)
         causes = metadata_causes(kind, obj["metadata"]) + subresource_writes.causes_of(kind, obj, review.old, review.subresource)
-        rules = partial(schema_causes, kind, obj, review.old)
-        causes += rules(None) if kind.rules is None else self.evaluated("the rules of its kind", review, rules)
+        if kind.rules is None:
+            causes += schema_causes(kind, obj, review.old, None)
+        else:
+            causes += self.evaluated("the rules of its kind", review, partial(schema_causes, kind, obj, review.old))
         if causes:
             raise kind.invalid(review.name, list(dict.fromkeys(causes)))
         if obj is not review.obj:
@@ -404,6 +406,8 @@ class Store:
         return obj
 
     def _put(self, kind: ServedKind, key: Key, obj: Object, options: WriteOptions) -> Object:
+        if kind.convert is None and not options.dry_run:
+            return seen(kind, self.storage.put(kind.storage, key, obj, bounded=True))
         shown = seen_early(kind, obj)
         if options.dry_run:
             return shown

@@ -232,7 +232,7 @@ class Webhooks:
             everyone = self._all[resource] = _webhooks(self._store.all(resource))
         if not everyone:
             return []
-        key = (resource, kind.group, kind.version, kind.plural, review.subresource, review.operation)
+        key = (resource, kind, review.subresource, review.operation)
         found = self._found.get(key)
         if found is None:
             kinds = self._store.kinds

@@ -25,8 +25,8 @@ _RENAMED = {"evictor_kind": "eviction_cache_key", "queue_shortfall": "explain_no
 _RENAMED |= {"tells_apart": "class_key"}
 
 
-#: Methods that are not hooks: if a plugin has them, commands and the web page call them.
-_QUESTIONS = ("describe", "entitlements", "why_before")
+#: Methods that are not hooks: if a plugin has them, sessions, commands and the web page call them.
+_QUESTIONS = ("admission_room", "describe", "entitlements", "why_before")
 
 
 class NoArgs(msgspec.Struct):
