@@ -69,6 +69,13 @@ def test_a_node_that_the_job_asks_for_and_that_is_cordoned_is_named_so(configura
     )
 
 
+def test_what_admission_needs_is_not_left_out_of_advice_though_the_job_would_start_without_it() -> None:
+    """A child queue may have no higher capability than its parent, whether or not the configuration heeds the parent's."""
+    (nested,) = [each for each in situations() if each.name == "nested queues, built-in, g1"]
+    (verdict,) = advice_of_why(nested)
+    assert verdict.holds, verdict.told
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("judge", [advice_of_why, options_of_whatif])
 def test_all_advice_holds(judge: Judge) -> None:

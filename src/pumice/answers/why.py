@@ -9,6 +9,7 @@ cycles as it takes (`course.py`): it is advice only if the subject starts with i
 from msgspec.structs import replace
 
 from pumice.answers import not_made, pod_quota, rank
+from pumice.answers.allowed import all_allowed
 from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.blocked import Blocked
 from pumice.answers.changes import Change, Gone, make_all, merged
@@ -136,9 +137,14 @@ class Asked:
         needed = changes
         for change in changes:
             without = [each for each in needed if each is not change]
-            if without and self._with(subject, without) is None:
+            if without and self._are_allowed(without) and self._with(subject, without) is None:
                 needed = without
         return tuple(needed)
+
+    def _are_allowed(self, changes: list[Change]) -> bool:
+        with Sketch(self._cluster) as sketch:
+            make_all(sketch, changes)
+            return all_allowed(sketch)
 
     def _with(self, subject: Subject, changes: list[Change]) -> Why | None:
         """How the subject stands with these changes, when nothing changes any more; None if it has started by then."""
