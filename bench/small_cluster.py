@@ -349,7 +349,8 @@ class SmallCluster:
         def shrink(spec: Object) -> None:
             resources = spec["containers"][0].setdefault("resources", {})
             known = (resources.get("limits") or {}) | (resources.get("requests") or {})
-            less = {n: a for n, a in change.amounts.items() if n in known and quantity(a).milli < quantity(str(known[n])).milli}
+            unsaid = {n for n in change.amounts.keys() - known.keys() if "/" not in n}  # a LimitRange may ask for it
+            less = {n: a for n, a in change.amounts.items() if n in unsaid or (n in known and _is_less(a, str(known[n])))}
             limits = {name: amount for name, amount in (resources.get("limits") or {}).items() if name not in less}
             resources["requests"] = (resources.get("requests") or {}) | less
             resources["limits"] = limits | {name: amount for name, amount in less.items() if "/" in name}
@@ -510,6 +511,10 @@ def _mended(workload: Object, mend: Mend) -> Object:
 def _is_of(pod: Object, job: str | None, group: str) -> bool:
     owner = controller_of(pod)
     return owner["name"] == job if job and owner else (pod["metadata"].get("annotations") or {}).get(GROUP_NAME) == group
+
+
+def _is_less(one: str, other: str) -> bool:
+    return quantity(one).milli < quantity(other).milli
 
 
 def _sum(one: str, other: str) -> str:
