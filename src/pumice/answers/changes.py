@@ -5,7 +5,7 @@ what runs ends or moves; changes to waiting pods are in `pod_changes.py`, those 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from msgspec import Struct
@@ -67,11 +67,14 @@ class MoreNodes(Change, frozen=True, tag="nodes"):
     def __str__(self) -> str:
         return f"{self.count} more {plural(self.count, 'node')} like {self.like}"
 
+    @property
+    def names(self) -> list[str]:
+        return [f"{self.like}-like-{number}" for number in range(self.count)]
+
     def make(self, sketch: Sketch) -> None:
         nodes = sketch.cluster.nodes
         wire = nodes.wire[nodes.rows[self.like]]
-        for number in range(self.count):
-            name = f"{self.like}-like-{number}"
+        for name in self.names:
             labels = {key: name if value == self.like else value for key, value in (wire.metadata.labels or {}).items()}
             meta = replace(wire.metadata, name=name, uid=name, labels=labels)
             sketch.put("Node", replace(wire, metadata=meta, spec=replace(wire.spec, unschedulable=None)))
@@ -261,7 +264,7 @@ def _text(value: Any) -> str:
     return ", ".join(parts) if isinstance(parts, list | tuple) else str(parts)
 
 
-def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
+def merged(changes: Sequence[Change], dimensions: Dimensions) -> list[Change]:
     """The same changes without repetition, in an order in which they can be made: room on a node is added up, as are more nodes, and of
     several amounts for a limit the largest is taken, parents before their children. Jobs end first: those that wait would take what is
     added. Gates are removed last: pods that are made anew have them again."""
@@ -271,14 +274,16 @@ def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
     limits: dict[tuple[str, str], Amounts] = {}  #: by queue and field
     quotas: dict[str, Amounts] = {}
     found: list[Change] = []
+    added = {name: change.like for change in changes if isinstance(change, MoreNodes) for name in change.names}
     for change in changes:
         match change:
             case Gone() if change not in ends:
                 ends.append(change)
             case MoreRoom():
-                rooms[change.node] = dimensions.vector(quantities(change.amounts)) + rooms.get(change.node, 0.0)
+                node = added.get(change.node, change.node)
+                rooms[node] = dimensions.vector(quantities(change.amounts)) + rooms.get(node, 0.0)
             case MoreNodes():
-                nodes[change.like] += change.count
+                nodes[added.get(change.like, change.like)] += change.count
             case MoreQuota():
                 limits[change.queue, change.field] = _raised(limits.pop((change.queue, change.field), {}), change.amounts)
             case RaiseQuota():
