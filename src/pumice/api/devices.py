@@ -91,6 +91,26 @@ class DeviceToleration(Wire, frozen=True):
     toleration_seconds: int | None = None
 
 
+class NodeAllocatableMapping(Wire, frozen=True):
+    """How much of a node's own resource one device is; or, with a key, each unit that is taken of its capacity."""
+
+    capacity_key: str | None = None
+    capacity_multiplier: Quantity | None = None
+    device_multiplier: Quantity | None = None
+
+
+class NodeAllocatableOverhead(Wire, frozen=True):
+    """What each pod needs besides to use the device, and each of its containers that names the claim."""
+
+    per_pod: Quantity | None = None
+    per_container: Quantity | None = None
+
+
+class NodeAllocatableResource(Wire, frozen=True):
+    mapping: NodeAllocatableMapping | None = None
+    overhead: NodeAllocatableOverhead | None = None
+
+
 class Device(Wire, frozen=True):
     name: str
     attributes: dict[str, Attribute] | None = None
@@ -104,6 +124,7 @@ class Device(Wire, frozen=True):
     binding_conditions: list[str] | None = None
     binding_failure_conditions: list[str] | None = None
     allow_multiple_allocations: bool | None = None
+    node_allocatable_resources: dict[str, NodeAllocatableResource] | None = None  #: what it takes of the node's own resources
 
 
 class ResourcePool(Wire, frozen=True):

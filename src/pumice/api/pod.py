@@ -189,6 +189,26 @@ class PodResourceClaimStatus(Wire, frozen=True):
     resource_claim_name: str | None = None
 
 
+class MappedAmount(Wire, frozen=True):
+    name: str
+    quantity: Quantity | None = None
+
+
+class OverheadAmount(Wire, frozen=True):
+    name: str
+    per_pod: Quantity | None = None
+    per_container: Quantity | None = None
+
+
+class ClaimCharge(Wire, frozen=True):
+    """What the devices of a claim take of the node's own resources. `containers`: those of the pod that name the claim."""
+
+    resource_claim_name: str
+    containers: list[str] | None = None
+    mapping: list[MappedAmount] | None = None
+    overhead: list[OverheadAmount] | None = None
+
+
 class PodStatus(Wire, frozen=True):
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown", ""] | None = None
     conditions: list[Condition] | None = None
@@ -198,6 +218,7 @@ class PodStatus(Wire, frozen=True):
     init_container_statuses: list[ContainerStatus] | None = None
     resize: str | None = None
     resource_claim_statuses: list[PodResourceClaimStatus] | None = None
+    charges: list[ClaimCharge] | None = field(name="nodeAllocatableResourceClaimStatuses", default=None)
 
 
 class Pod(Wire, frozen=True):

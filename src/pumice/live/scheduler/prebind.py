@@ -21,6 +21,7 @@ from pumice.live.clock import Clock
 from pumice.live.scheduler.requests import DevicesFor, Making, Prerequisites, VolumeFor
 from pumice.live.scheduler.sources import RawObjects
 
+CHARGES = "nodeAllocatableResourceClaimStatuses"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 LOOK_S = 0.2
 LOOK_AT_DEVICES_S = 1.0
@@ -47,6 +48,8 @@ class PreBind:
             named = devices if devices.making is None else await self._made(pod, devices, devices.making)
             await self._again(partial(self._reserve, pod, named))
             await self._devices_ready(named)
+        if wanted.charges:
+            await self._charge(pod, [*wanted.charges])
         for volume in wanted.volumes:
             await self._again(partial(self._give, volume))
         await self._volumes_bound(wanted.volumes)
@@ -57,6 +60,7 @@ class PreBind:
             partial(self._release, pod, each.claim) if each.making is None else partial(self._unmake, pod) for each in wanted.devices
         ]
         undoing += [partial(self._give, each, back=True) for each in wanted.volumes]
+        undoing += [partial(self._charge, pod, [])] if wanted.charges else []
         for undo in undoing:
             try:
                 await self._again(undo)
@@ -158,6 +162,16 @@ class PreBind:
         status["reservedFor"] = [*users, _user(pod, wanted.user)]
         claim["status"] = status
         await self._transport.update(RESOURCE_CLAIMS, wanted.claim, claim, subresource="status")
+
+    async def _charge(self, pod: ObjectRef, charges: list[Object]) -> None:
+        """Write into the pod's status what its devices take of the node's own resources. An empty list removes it, which none would not."""
+
+        def tell(status: Object) -> bool:
+            changes = (status.get(CHARGES) or []) != charges
+            status[CHARGES] = charges
+            return changes
+
+        await amend_status(self._transport, pod, tell)
 
     async def _made(self, pod: ObjectRef, wanted: DevicesFor, making: Making) -> DevicesFor:
         """Create the claim that serves a pod's extended resources, and write its name into the pod's status."""

@@ -8,9 +8,10 @@ decision is made.
 
 from typing import Any, NamedTuple
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, json, to_builtins
 
 from pumice.api.kinds import NATIVE_POD_GROUP, Kind, ObjectRef
+from pumice.api.structs import encode
 from pumice.client.events import EventRecord
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube.devices.allocation import Pick
@@ -49,8 +50,11 @@ class DevicesFor(NamedTuple):
 
 
 class Prerequisites(NamedTuple):
+    """`charges`: what the pod's status is to say of what its devices take of the node's own resources."""
+
     volumes: tuple[VolumeFor, ...] = ()
     devices: tuple[DevicesFor, ...] = ()
+    charges: tuple[dict[str, Any], ...] = ()
 
 
 NONE = Prerequisites()
@@ -62,7 +66,8 @@ def prerequisites(cluster: Cluster, task: Task) -> Prerequisites:
     volumes, devices = has_claims(task.template), wants_devices(cluster, task)
     if not volumes and not devices:
         return NONE
-    return Prerequisites(_volumes(cluster, task) if volumes else (), _devices(cluster, task) if devices else ())
+    charges = tuple(json.decode(encode(each)) for each in task.charges)
+    return Prerequisites(_volumes(cluster, task) if volumes else (), _devices(cluster, task) if devices else (), charges)
 
 
 def _volumes(cluster: Cluster, task: Task) -> tuple[VolumeFor, ...]:

@@ -68,11 +68,13 @@ GATES: dict[str, tuple[str, str]] = {
 }
 #: alpha gates without their rules, by the releases in which they have none
 NOT_PROVIDED: dict[str, tuple[int, ...]] = {
-    "DRANodeAllocatableResources": MINORS,
+    "DRANodeAllocatableResources": (36,),
     "GenericWorkload": (36,),
 }
 #: the alpha gates of which each lets upstream's newest allocator of devices choose
 ALLOCATOR = frozenset(["DRADerivedAttributes", "DRADeviceCompatibilityGroups", "DRAListTypeAttributes", "DRAOptionalNodeOperations"])
+#: all alpha gates of device allocation
+DEVICE_GATES = ALLOCATOR | {"DRANodeAllocatableResources"}
 #: the gates that a gate needs
 NEEDS: dict[str, tuple[str, ...]] = {
     "CompositePodGroup": ("GenericWorkload", "TopologyAwareWorkloadScheduling"),

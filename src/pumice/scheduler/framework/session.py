@@ -17,7 +17,7 @@ from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.at_rest import AtRest, Needs
 from pumice.scheduler.framework.containment import Guard, is_ours
 from pumice.scheduler.framework.decisions import Decisions, GroupCondition, GroupEvent, Unsaid, Waiting
-from pumice.scheduler.framework.features import ALLOCATOR
+from pumice.scheduler.framework.features import DEVICE_GATES
 from pumice.scheduler.framework.fit_errors import FitErrors, Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.job_classes import MEMORY as KINDS, JobClass, JobClasses, blanks
@@ -84,7 +84,7 @@ class Session(Questions):
         self.past_evictions = PastEvictions(cluster, now)
         cluster.log.tells_rows = policy.shortcuts
         cluster.shares_claims, cluster.needs_drivers = map(policy.has_gate, ("DRAWorkloadResourceClaims", "VolumeLimitScaling"))
-        cluster.device_gates = frozenset(filter(policy.has_gate, ALLOCATOR))
+        cluster.device_gates = frozenset(filter(policy.has_gate, DEVICE_GATES))
         cluster.names_devices = policy.profiles is not None and policy.profiles.release.minor >= 37
         for action in policy.actions:
             action.enter(self)

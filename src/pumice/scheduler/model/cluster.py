@@ -4,13 +4,13 @@ Invariants, asserted by `check()`: every task is in at most one node row and one
 those of their tasks; `waiting` holds the jobs with Pending tasks; `log` has every change of the tasks on nodes, in order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.meta import Wire
-from pumice.api.pod import Pod
+from pumice.api.meta import Metadata, Wire
+from pumice.api.pod import ClaimCharge, Pod, PodStatus
 from pumice.api.volcano import PodGroup, Queue as QueueObject
 from pumice.scheduler.model import status
 from pumice.scheduler.model.index import Index
@@ -40,6 +40,7 @@ class Cluster:
         self.needs_drivers = False  #: CSI drivers may ask that their volumes go to no node without them (gate VolumeLimitScaling)
         self.shares_claims = False  #: device claims of native PodGroups serve all their pods (gate DRAWorkloadResourceClaims)
         self.device_gates: frozenset[str] = frozenset()  #: the alpha gates of device allocation that are on
+        self.devices_take: Callable[[Task, int], list[ClaimCharge]] | None = None  #: what its devices take of a row's own resources
         self.names_devices = False  #: errors of device selectors name the device (1.37)
         self.lacking: frozenset[str] = frozenset()  #: kinds of which the input has no object, though the cluster may have some
         self.default_queue = default_queue
@@ -393,16 +394,32 @@ class Cluster:
     def move(self, task: Task, to: int, row: int, *, evicted: bool = False) -> None:
         """Give a task another status and row (-1: none), and adapt every sum. `evicted`: filters no longer see the task there."""
         self.revision += 1
-        if task.node >= 0:
+        before = task.node
+        if before >= 0:
             self._remove_from_node(task)
         self._remove_from_job(task)
         task.status = to
         task.evicted = evicted
+        if task.claims and before != row and not self.imagined:
+            self._charge(task, row)
         self._enter_job(task)
         if row >= 0:
             self._enter_node(task, row)
         else:
             task.node_name = ""
+
+    def _charge(self, task: Task, row: int) -> None:
+        """Give a task that we place the template with what its devices take of the row's own resources; take that back when it leaves."""
+        if task.bare is not None:
+            task.template, task.charges, task.bare = task.bare, (), None
+        charges = self.devices_take(task, row) if self.devices_take is not None and row >= 0 and task.status & status.PLACED else []
+        if charges:
+            task.bare, task.charges = task.template, tuple(charges)
+            task.template = self.with_charges(task.template, charges)
+
+    def with_charges(self, template: Template, charges: list[ClaimCharge]) -> Template:
+        """The template of a pod whose devices take of its node's own resources."""
+        return self._shared.template(Pod(Metadata(namespace=template.namespace), template.spec, PodStatus(charges=charges)))
 
     def forget_eviction(self, task: Task) -> None:
         """Treat a task that a session has evicted like any other that is being deleted: filters see it until it is gone."""

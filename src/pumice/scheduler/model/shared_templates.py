@@ -16,7 +16,7 @@ from pumice.api.pod import Pod
 from pumice.api.structs import encode
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.model.resources import Dimensions
-from pumice.scheduler.model.template import Template, resize_state, volumes_that_matter
+from pumice.scheduler.model.template import Template, charged, resize_state, volumes_that_matter
 
 FEW = 1000  #: so few labels and annotations are not worth a search
 
@@ -91,14 +91,15 @@ class Shared:
 
     def template(self, pod: Pod) -> Template:
         spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec), scheduling_group=None)
-        resized, latest = resize_state(pod), self._latest()
-        if latest is not None and resized is None and latest.namespace == pod.metadata.namespace and latest.spec == spec:
+        resized, more, latest = resize_state(pod), sorted(charged(pod.status.charges or ()).items()), self._latest()
+        is_plain = resized is None and not more
+        if latest is not None and is_plain and latest.namespace == pod.metadata.namespace and latest.spec == spec:
             return latest
-        key = blake2b(encode((pod.metadata.namespace, spec, resized)), digest_size=16).digest()
+        key = blake2b(encode((pod.metadata.namespace, spec, resized, more)), digest_size=16).digest()
         known = self._templates.get(key)
         if known is None:
             known = self._templates[key] = Template(replace(pod, spec=spec), self._dimensions)
-        if resized is None:
+        if is_plain:
             self._latest = ref(known)
         return known
 

@@ -15,6 +15,7 @@ UNKNOWN = 512
 
 ALLOCATED_ALL = ALLOCATED | BINDING | BOUND | RUNNING
 HELD = ALLOCATED_ALL | PIPELINED  #: its request counts as held by its job and queue
+PLACED = ALLOCATED | PIPELINED | BINDING  #: placed by this scheduler; its bind is not confirmed yet
 VALID = ALLOCATED_ALL | SUCCEEDED | PIPELINED | PENDING
 READY = ALLOCATED_ALL | SUCCEEDED  #: it counts towards the minimum of its job
 FINISHED = SUCCEEDED | FAILED

@@ -10,7 +10,7 @@ from msgspec import structs
 from pumice.api import rfc3339
 from pumice.api.annotations import PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_PRIORITY, TASK_SPEC
 from pumice.api.meta import Metadata, OwnerReference
-from pumice.api.pod import Pod, PodStatus, SchedulingGroup
+from pumice.api.pod import ClaimCharge, Pod, PodStatus, SchedulingGroup
 from pumice.api.times import instant_or
 from pumice.scheduler.model import status
 from pumice.scheduler.model.seldom import NOTHING, Seldom
@@ -57,6 +57,8 @@ class Task:
     resize_deferred = Seldom(False)  #: its kubelet has put off a resize in place
     ended = Seldom[float | None](None)  #: when a pod that has finished ceased to be ready
     claims = Seldom[tuple[tuple[str, str], ...]](())
+    charges = Seldom[tuple[ClaimCharge, ...]](())  #: what the devices of its claims take where we have placed it
+    bare = Seldom[Template | None](None)  #: its template without these
 
     def __init__(self, key: str, pod: Pod, template: Template, labels: Pairs, annotations: Pairs, number: int) -> None:
         meta = pod.metadata
@@ -87,6 +89,7 @@ class Task:
         self.started = instant_or(pod.status.start_time, None)
         self.disrupted = self.resize_deferred = False
         self.claims = device_claims(pod)
+        self.charges, self.bare = (), None
         self.placed_at: float | None = None  #: when PodScheduled became true
         self.ended = None
         for condition in pod.status.conditions or ():

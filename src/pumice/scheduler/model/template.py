@@ -3,10 +3,11 @@
 A job of a thousand equal pods has one template. Masks, scores and reasons are computed per template, not per pod. `Shared` keeps each once.
 
 `pod_request` is what a pod requests as kube-scheduler counts it: containers that run together or one after another, overhead, pod-level
-resources, a resize under way. It is used for filters and, with defaults for containers that request nothing, for scores.
+resources, a resize under way, what its devices take of the node. It is used for filters and, with defaults for containers that request
+nothing, for scores.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 
@@ -14,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pumice.api.defaults import SYSTEM_CLASSES
-from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
+from pumice.api.pod import ClaimCharge, Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
 from pumice.api.quantity import Quantity, format_milli, quantity
 from pumice.api.structs import encode
 from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Rows, Sum, Vector, as_sum, bounded, in_units
@@ -30,14 +31,27 @@ def _requests(asking: Container | PodSpec) -> ResourceList:
 
 def pod_request(pod: Pod, unnamed: Mapping[str, Quantity] = MappingProxyType({}), *, pod_level: bool = True) -> dict[str, int]:
     """What the pod takes from a node, as kube-scheduler counts it, in thousandths. `unnamed`: amounts that
-    count for resources that a container does not name. `pod_level`: whether pod-level requests count."""
+    count for resources that a container does not name. `pod_level`: whether pod-level requests and the pod's devices count."""
     spec, resized = pod.spec, _resized(pod)
     running = requested_by_containers(spec, lambda container: {**unnamed, **resized.get(container.name, _requests(container))})
+    if pod_level:
+        _add(running, charged(pod.status.charges or ()))
     for name, amount in _requests(spec).items() if pod_level else ():
         if is_pod_level(name):
             running[name] = amount.milli
     _add(running, spec.overhead or {})
     return running
+
+
+def charged(charges: Iterable[ClaimCharge]) -> dict[str, int]:
+    """What the devices of a pod take of its node's own resources, in thousandths."""
+    total: dict[str, int] = {}
+    for charge in charges:
+        _add(total, {each.name: each.quantity for each in charge.mapping or () if each.quantity is not None})
+        for each in charge.overhead or ():
+            _add(total, {each.name: each.per_pod} if each.per_pod is not None else {})
+            _add(total, {each.name: each.per_container.milli * len(charge.containers or ())} if each.per_container is not None else {})
+    return total
 
 
 def is_pod_level(name: str) -> bool:

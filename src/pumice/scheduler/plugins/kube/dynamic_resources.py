@@ -1,30 +1,35 @@
 """DynamicResources: a pod's device claims must be usable on its node: allocated for that node, or with enough free devices there.
 
 There are three filters: for the claims themselves, for claims that were decided when another pod was placed, and for the devices that are
-free on a row. Only the last one checks row by row, and only rows that changed, unless devices are shared between nodes. The scorer prefers
+free on a row. Only the last one checks row by row, and only rows that changed, unless devices are shared between nodes. Where devices take
+of their node's own resources (an alpha gate), two more compare that with what is free, and keep such devices to one pod. The scorer prefers
 nodes where earlier alternatives of a request can be allocated.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import field
 
 from pumice.api.devices import ResourceClaim
+from pumice.api.kinds import NATIVE_POD_GROUP
 from pumice.api.problems import Path, Problems, check_duration
 from pumice.api.strict_decoding import Args
 from pumice.api.structs import encode
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Scores, View, to_hundred
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, unless_gone
-from pumice.scheduler.model import Cluster, Task
+from pumice.scheduler.model import Cluster, Mask, Task, Template
+from pumice.scheduler.model.template import is_pod_level
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
+from pumice.scheduler.plugins.kube.devices.charges import ALONE, CHARGES, uncovered
 from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, named_claims, reach, shareable_claims, special_key
 from pumice.scheduler.plugins.kube.devices.pools import SKIPS, declaring
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
 from pumice.scheduler.plugins.kube.indexes.assumed import ENOUGH, LACKING, UNKNOWN, AssumedDevices
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
+from pumice.scheduler.plugins.kube.node_resources_fit import STORAGE, insufficient
 
 NAME = "DynamicResources"
 ELSEWHERE = Reason("resourceclaim not available on the node", final=True)
@@ -35,8 +40,9 @@ ALTERNATIVES = 8  #: the most alternatives that a request may have
 
 
 def dynamic_resources(cluster: Cluster) -> list[Filter]:
-    """The three filters, in the order in which their reasons take precedence."""
-    return [FreeDevices(cluster), AllocatedClaims(cluster), SharedClaims(cluster)]
+    """The filters, in the order in which their reasons take precedence."""
+    charging: list[Filter] = [MappedClaims(cluster), DeviceCharges(cluster)] if CHARGES in cluster.device_gates else []
+    return [*charging[:1], FreeDevices(cluster), *charging[1:], AllocatedClaims(cluster), SharedClaims(cluster)]
 
 
 def wants_devices(cluster: Cluster, task: Task) -> bool:
@@ -179,6 +185,69 @@ class FreeDevices(_OfClaims, Filter):
             return TOO_LONG
         except Faulty:
             return FAULTY
+
+
+class MappedClaims(_OfClaims, Filter):
+    """Refuses a claim that another pod has, if one of its devices is a part of a node's own resources."""
+
+    reach = Reach.CLUSTER
+    reads_amounts = False
+
+    def prepare(self, task: Task) -> Any:
+        claims = self.usable(task)
+        return None if isinstance(claims, Reason) or not task.claims else (task, claims)
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        (task, claims), assumed = state, self.cluster.index(AssumedDevices)
+        taken = (claim for key, claim in (claims.allocated | claims.waiting).items() if assumed.is_taken(key, self._users(task)))
+        return [Refused(np.ones(len(nodes), bool), Reason(ALONE.format(claim.metadata.name), final=True)) for claim in taken]
+
+    def _users(self, task: Task) -> list[str]:
+        group = self.cluster.of(NATIVE_POD_GROUP).get(task.group) if self.cluster.shares_claims else None
+        return [task.uid, *([group.metadata.identity] if group is not None else [])]
+
+
+class DeviceCharges(_OfClaims, Filter):
+    """Compares what the pod requests, and what its devices take of the node's own resources besides, with what is free."""
+
+    reports_all = True
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.reach = self.reach_of_devices()
+
+    def prepare(self, task: Task) -> Any:
+        claims = self.usable(task)
+        return None if isinstance(claims, Reason) or not task.claims else (task, claims)
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        (task, claims), rows = state, nodes.row_numbers
+        undecided, kinds, refused = self.wanted(self.undecided(claims)), dict[Template, list[int]](), dict[Reason, list[int]]()
+        for row in rows.tolist():
+            try:
+                charges = self.cluster.index(AssumedDevices).charges_on(row, task, self.on(row, task, undecided) or ())
+            except Failed as error:
+                refused.setdefault(Reason(str(error), final=True, fails=True), []).append(row)
+                continue
+            except (GivenUp, Faulty):
+                continue  # as FreeDevices says
+            if text := uncovered(task.template.spec, charges):
+                refused.setdefault(Reason(text, final=True), []).append(row)
+            elif charges:
+                kinds.setdefault(self.cluster.with_charges(task.template, charges), []).append(row)
+        found = [Refused(np.isin(rows, where), reason) for reason, where in refused.items()]
+        return found + [each for template, where in kinds.items() for each in _short(template, nodes, np.isin(rows, where))]
+
+
+def _short(template: Template, nodes: View, where: Mask) -> Iterator[Refused]:
+    """The nodes, of some, that have too little of their own resources."""
+    for column, amount in template.needs:
+        name = nodes.table.dimensions.names[column]
+        if name == STORAGE or is_pod_level(name):
+            short = where & (nodes.idle[column] < amount)
+            never = short & (amount > nodes.allocatable[column])
+            yield Refused(never, insufficient(name, final=True))
+            yield Refused(short & ~never, insufficient(name))
 
 
 class EarlierAlternatives(_OfClaims, Scorer):

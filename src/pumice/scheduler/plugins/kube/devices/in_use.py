@@ -52,9 +52,9 @@ def _count(counts: dict[DeviceKey, int], device: DeviceKey, sign: int) -> None:
 def uses_of(claim: ResourceClaim) -> list[DeviceUse]:
     """The uses of devices that the claim's status lists. Administrative access uses nothing."""
     results = claim.status.allocation.devices.results if claim.status.allocation else None
-    return [_use(result) for result in results or () if not result.admin_access]
+    return [use_of(result) for result in results or () if not result.admin_access]
 
 
-def _use(result: AllocatedDevice) -> DeviceUse:
+def use_of(result: AllocatedDevice) -> DeviceUse:
     shared = result.share_id is not None
     return DeviceUse((result.driver, result.pool, result.device), (result.consumed_capacity or {}) if shared else None)

@@ -8,6 +8,7 @@ conditions come last.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pumice.api.core import Node
 from pumice.api.devices import Device, DeviceCounter, DeviceTaintRule, ResourceSlice
 from pumice.api.pod import NodeSelector
 from pumice.api.structs import encode
+from pumice.scheduler.framework.features import ALLOCATOR
 from pumice.scheduler.model import Cluster, Mask, Nodes
 from pumice.scheduler.plugins.kube.devices.requests import RequestedDevices
 from pumice.scheduler.plugins.kube.devices.taints import taints_by_rules
@@ -85,6 +87,9 @@ class _Piece(Struct, frozen=True):
     def is_for(self, row: int) -> bool:
         return self.rows is None or bool(self.rows[row])
 
+    def is_on(self, row: int, name: str) -> bool:
+        return self.slice.spec.node_name == name if self.rows is None else bool(self.rows[row])
+
 
 class DevicePools:
     """All pools of the cluster, as they are when this object is made."""
@@ -117,6 +122,27 @@ class DevicePools:
             else:
                 self._shared.append(piece)
 
+    @cached_property
+    def _by_key(self) -> dict[DeviceKey, list[tuple[_Piece, Offered]]]:
+        found: dict[DeviceKey, list[tuple[_Piece, Offered]]] = {}
+        for pieces in self._all.values():
+            for piece in pieces:
+                for offered in piece.offered:
+                    found.setdefault(offered.key, []).append((piece, offered))
+        return found
+
+    @cached_property
+    def charge(self) -> bool:
+        """Whether any device takes of its node's own resources."""
+        return any(offered.device.node_allocatable_resources for published in self._by_key.values() for _, offered in published)
+
+    def device(self, key: DeviceKey, row: int | None = None) -> Device | None:
+        """A device that is published, and is there for the row. None if there is none."""
+        for piece, offered in self._by_key.get(key, ()):
+            if row is None or (piece.is_on(row, self._table.names[row]) and (offered.rows is None or offered.rows[row])):
+                return offered.device
+        return None
+
     @property
     def are_shared(self) -> bool:
         """Whether devices that one node uses may be missing on another."""
@@ -148,7 +174,7 @@ class DevicePools:
     def serves(self, offered: Offered, row: int) -> bool:
         """Whether the row's kubelet can leave out for a device what its slice says. Without gates of alpha nobody asks."""
         gates = self._cluster.device_gates
-        return not (gates and offered.skips) or (SKIPS in gates and _declares(self._table.wire[row]))
+        return not (gates & ALLOCATOR and offered.skips) or (SKIPS in gates and _declares(self._table.wire[row]))
 
     def attribute(self, asked: RequestedDevices, offered: Offered, name: str) -> Any:
         """The value of a device's attribute, or what the request derives in its place. None if there is none. Raises Failed."""

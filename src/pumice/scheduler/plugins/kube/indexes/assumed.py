@@ -12,24 +12,24 @@ names. Dry runs change nothing here: a pod that a dry run adds gets no devices, 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 
 import numpy as np
 from msgspec import Struct
 
 from pumice.api.core import PersistentVolumeClaim
 from pumice.api.devices import ResourceClaim
+from pumice.api.pod import ClaimCharge
 from pumice.api.structs import encode
 from pumice.scheduler.engine.evaluations import LastUsed
 from pumice.scheduler.model import Cluster, Index, Mask, NDArray, Task, status
 from pumice.scheduler.plugins.kube import volume_matching
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick, allocate, picked
+from pumice.scheduler.plugins.kube.devices.charges import CHARGES, charges_of, is_mapped
 from pumice.scheduler.plugins.kube.devices.claims import Served, claim_for, classes_by_resource, named_claims, special_key, written_specials
-from pumice.scheduler.plugins.kube.devices.in_use import InUse, uses_of
+from pumice.scheduler.plugins.kube.devices.in_use import DeviceUse, InUse, use_of, uses_of
 from pumice.scheduler.plugins.kube.devices.pools import DevicePools
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
-
-UNDECIDED = status.ALLOCATED | status.PIPELINED | status.BINDING  #: pods placed by this scheduler that may yet be placed elsewhere
 
 
 class Assumed(Struct, frozen=True):
@@ -120,7 +120,7 @@ class AssumedVolumes(Index):
         self.refresh()
         if sign > 0:
             self._come(row, task)
-        elif task.status & UNDECIDED:
+        elif task.status & status.PLACED:
             self._go(row, task)
 
     def _come(self, row: int, task: Task) -> None:
@@ -128,7 +128,7 @@ class AssumedVolumes(Index):
         if (uid, left) == (task.uid, row):  # only its status changed
             for assumed in given_back:
                 self._assume(assumed)
-        elif task.status & UNDECIDED:
+        elif task.status & status.PLACED:
             self._decide(row, task)
         else:
             return
@@ -171,7 +171,6 @@ class AssumedVolumes(Index):
 
 
 OFFERS = ("ResourceSlice", "DeviceTaintRule")
-NEW = status.ALLOCATED | status.PIPELINED | status.BINDING  #: pods placed by this scheduler whose claims are not written yet
 
 
 KINDS_KEPT = 64  #: how many kinds of requests have their verdicts kept; the least recently used kind goes first
@@ -198,6 +197,9 @@ class AssumedDevices(Index):
         self._users: dict[str, set[str]] = {}  #: from claim to the uids of the placed pods that use it
         self._offered: tuple[int, ...] = ()
         self.by_claim: dict[str, Allotted] = {}
+        self.charges = CHARGES in cluster.device_gates
+        if self.charges and cluster.devices_take is None:
+            cluster.devices_take = self._charges_of
         self._read()
 
     def refresh(self) -> None:
@@ -246,6 +248,37 @@ class AssumedDevices(Index):
         """The devices of the row for all requests; None if there are not enough. Raises Failed, GivenUp, Faulty."""
         return allocate(wanted, row, self.in_use, self.pools)
 
+    def charges_on(self, row: int, task: Task, picks: Iterable[Pick]) -> list[ClaimCharge]:
+        """What the devices of the pod's claims take of the row's own resources, with these for the claims that are undecided. Raises
+        Failed."""
+        if not (self.charges and self.pools.charge):
+            return []
+        objects, uses = self.cluster.of("ResourceClaim"), dict[str, list[DeviceUse]]()
+        for key in _keys(self.cluster, task):
+            allocation = objects[key].status.allocation if key in objects else None
+            if allocation is not None:
+                uses[key] = [use_of(result) for result in allocation.devices.results or ()]
+            else:
+                chosen = self.by_claim[key].picks if key in self.by_claim else [pick for pick in picks if pick.claim == key]
+                uses[key] = [DeviceUse(pick.device, pick.amounts) for pick in chosen]
+        names = {ref: f"{task.namespace}/{name}" for ref, name in named_claims(self.cluster, task)}
+        return charges_of(task.template.spec, names, uses, lambda key: self.pools.device(key, row))
+
+    def is_taken(self, key: str, users: Container[str]) -> bool:
+        """Whether others than these use a claim that has a device which is a part of a node's own resources."""
+        if not (self.charges and self.pools.charge):
+            return False
+        claim: ResourceClaim = self.cluster.of("ResourceClaim")[key]
+        allocation, allotted = claim.status.allocation, self.by_claim.get(key)
+        if allocation is not None:
+            devices = [use_of(each).device for each in allocation.devices.results or ()]
+            holders = [user.uid for user in claim.status.reserved_for or ()]
+            shared = bool(holders) and not any(user in users for user in holders)
+        else:
+            devices = [pick.device for pick in allotted.picks] if allotted is not None else []
+            shared = any(user not in users for user in self._users.get(key, ()))
+        return shared and any(is_mapped(self.pools.device(device)) for device in devices)
+
     def verdicts(self, claims: Iterable[ResourceClaim]) -> Verdicts:
         """For each row, whether it has enough devices for such claims, as far as that is known. The caller writes new verdicts into the
         array."""
@@ -286,27 +319,40 @@ class AssumedDevices(Index):
                 self._use(self.by_claim.pop(key), -1)
 
     def _decide(self, row: int, task: Task) -> None:
-        (uid, left, allotted), self._left = self._left, NO_POD_WITH_DEVICES
-        if uid == task.uid and left == row:  # only its status changed
-            self._take([each for each in allotted if each.claim not in self.by_claim])
-        if not task.status & NEW:
-            return  # another scheduler placed it: its claims say what they have
-        objects = self.cluster.of("ResourceClaim")
-        undecided = [key for key in _keys(self.cluster, task) if key in objects and key not in self.by_claim]
+        chosen = self._chosen(row, task)
+        self._left = NO_POD_WITH_DEVICES
+        self._take(chosen)
+
+    def _chosen(self, row: int, task: Task) -> list[Allotted]:
+        """What the pod's undecided claims get if it comes to the row: after a change of its status alone, what they had."""
+        uid, left, allotted = self._left
+        again = [each for each in allotted if each.claim not in self.by_claim] if uid == task.uid and left == row else []
+        if not task.status & status.PLACED:
+            return again  # another scheduler placed it: its claims say what they have
+        objects, decided = self.cluster.of("ResourceClaim"), {*self.by_claim, *(each.claim for each in again)}
+        undecided = [key for key in _keys(self.cluster, task) if key in objects and key not in decided]
         claims = {key: objects[key] for key in undecided if objects[key].status.allocation is None}
-        known = special_key(task) in self.specials or special_key(task) in self.by_claim
+        known = special_key(task) in self.specials or special_key(task) in decided
         special = self.special_on(task, row) if not known else None
         if special is not None:
             claims[special_key(task)] = special.claim
         try:
             picks = self.try_on(row, wanted_by(claims, self.cluster.of("DeviceClass"))) if claims else None
         except (Unclear, Failed, GivenUp, Faulty):
-            return  # it was placed by a policy that does not check devices
+            return again  # it was placed by a policy that does not check devices
         if picks is None:
-            return
+            return again
         node = self.cluster.nodes.names[row]
         specials = {special_key(task): special}
-        self._take([Allotted(key, node, tuple(pick for pick in picks if pick.claim == key), specials.get(key)) for key in claims])
+        return again + [Allotted(key, node, tuple(pick for pick in picks if pick.claim == key), specials.get(key)) for key in claims]
+
+    def _charges_of(self, task: Task, row: int) -> list[ClaimCharge]:
+        """What the devices of a pod that comes to a row take there."""
+        self.refresh()
+        try:
+            return self.charges_on(row, task, [pick for each in self._chosen(row, task) for pick in each.picks])
+        except Failed:
+            return []  # it was placed by a policy that does not check devices
 
     def _take(self, allotted: list[Allotted]) -> None:
         for each in allotted:
