@@ -47,7 +47,7 @@ def test_a_release_has_its_gates() -> None:
         (37, {"GenericWorkloads": True}, 'unrecognized feature gate: GenericWorkloads; did you mean "GenericWorkload"?'),
         (37, {"DRAExtendedResource": False}, "cannot set feature gate DRAExtendedResource to false, feature is locked to true"),
         (36, {"GenericWorkload": True}, "feature gate GenericWorkload is alpha in Kubernetes 1.36, and Pumice does not provide it there"),
-        (37, {"DRANodeAllocatableResources": True}, "feature gate DRANodeAllocatableResources is alpha in Kubernetes 1.37, and Pumice"),
+        (36, {"DRANodeAllocatableResources": True}, "feature gate DRANodeAllocatableResources is alpha in Kubernetes 1.36, and Pumice"),
         (
             37,
             {"CompositePodGroup": True, "GenericWorkload": True},

@@ -322,6 +322,39 @@ def test_the_claim_says_what_kubelets_leave_out_for_its_device() -> None:
     run(story())
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_pod_says_what_its_devices_take_of_the_node_until_its_bind_has_failed(fails: bool) -> None:
+    written = "nodeAllocatableResourceClaimStatuses"
+
+    async def story() -> None:
+        api = server("a")
+        devices(api, "gpu-0")
+        taking = {"name": "gpu-0", "nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}}}
+        api.put(RESOURCE_SLICES, "slice", spec=api.found(RESOURCE_SLICES, "slice")["spec"] | {"devices": [taking]})
+        api.pod("train-0", scheduler="default-scheduler", **USING)
+        seen: list[Any] = []
+
+        def before(verb: str, resource: Kind, name: str) -> None:
+            if verb == "create" and resource == PODS:
+                seen.append(api.found(PODS, "train-0")["status"].get(written))
+                if fails:
+                    raise ApiError(422, "Invalid", "not yours")
+
+        api.before_write = before
+        async with plain(api, release(37, {"DRANodeAllocatableResources": True})) as scheduler:
+            await until(lambda: bool(seen))
+            assert seen[0] == [
+                {"resourceClaimName": "gpus", "containers": [], "mapping": [{"name": "cpu", "quantity": "1"}], "overhead": []}
+            ]
+            if fails:
+                await until(lambda: api.found(PODS, "train-0")["status"].get(written) == [])
+            else:
+                await until(lambda: list(api.placed()) == ["train-0"])
+            scheduler.cluster.check()
+
+    run(story())
+
+
 def test_a_claim_that_may_not_be_written_is_tried_again_with_pauses_and_that_is_told() -> None:
     async def story() -> None:
         api = server("a")

@@ -2,8 +2,8 @@
 
 There are three filters: for the claims themselves, for claims that were decided when another pod was placed, and for the devices that are
 free on a row. Only the last one checks row by row, and only rows that changed, unless devices are shared between nodes. Where devices take
-of their node's own resources (an alpha gate), two more compare that with what is free, and keep such devices to one pod. The scorer prefers
-nodes where earlier alternatives of a request can be allocated.
+of their node's own resources (an alpha gate), one more compares that with what is free, and keeps such devices to one pod. The scorer
+prefers nodes where earlier alternatives of a request can be allocated.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -12,19 +12,20 @@ from typing import Any
 import numpy as np
 from msgspec import field
 
-from pumice.api.devices import ResourceClaim
+from pumice.api.devices import AllocationResult, ResourceClaim
 from pumice.api.kinds import NATIVE_POD_GROUP
+from pumice.api.pod import ClaimCharge
 from pumice.api.problems import Path, Problems, check_duration
 from pumice.api.strict_decoding import Args
 from pumice.api.structs import encode
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Scores, View, to_hundred
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, unless_gone
-from pumice.scheduler.model import Cluster, Mask, Task, Template
+from pumice.scheduler.model import Cluster, Mask, Nodes, Task, Template
 from pumice.scheduler.model.template import is_pod_level
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
 from pumice.scheduler.plugins.kube.devices.charges import ALONE, CHARGES, uncovered
-from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, named_claims, reach, shareable_claims, special_key
+from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, named_claims, shareable_claims, special_key
 from pumice.scheduler.plugins.kube.devices.pools import SKIPS, declaring
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
 from pumice.scheduler.plugins.kube.indexes.assumed import ENOUGH, LACKING, UNKNOWN, AssumedDevices
@@ -41,8 +42,8 @@ ALTERNATIVES = 8  #: the most alternatives that a request may have
 
 def dynamic_resources(cluster: Cluster) -> list[Filter]:
     """The filters, in the order in which their reasons take precedence."""
-    charging: list[Filter] = [MappedClaims(cluster), DeviceCharges(cluster)] if CHARGES in cluster.device_gates else []
-    return [*charging[:1], FreeDevices(cluster), *charging[1:], AllocatedClaims(cluster), SharedClaims(cluster)]
+    charging: list[Filter] = [DeviceCharges(cluster)] if CHARGES in cluster.device_gates else []
+    return [*charging, FreeDevices(cluster), AllocatedClaims(cluster), SharedClaims(cluster)]
 
 
 def wants_devices(cluster: Cluster, task: Task) -> bool:
@@ -119,11 +120,18 @@ class AllocatedClaims(_OfClaims, Filter):
     def refuse(self, allocations: Any, nodes: View) -> Sequence[Refused]:
         elsewhere = np.zeros(len(nodes.table), bool)
         for allocation in allocations:
-            if allocation.node_selector is not None:
-                elsewhere |= ~selector_matches(allocation.node_selector, nodes.table)
-            if any(result.skip_node_operations for result in allocation.devices.results or ()):
-                elsewhere |= ~declaring(nodes.table)
+            elsewhere |= _out_of_reach(allocation, nodes.table)
         return [Refused(nodes.of(elsewhere), ELSEWHERE)]  # type: ignore[arg-type]
+
+
+def _out_of_reach(allocation: AllocationResult, table: Nodes) -> Mask:
+    """The nodes that cannot use the devices of a claim."""
+    elsewhere = np.zeros(len(table), bool)
+    if allocation.node_selector is not None:
+        elsewhere |= ~selector_matches(allocation.node_selector, table)
+    if any(result.skip_node_operations for result in allocation.devices.results or ()):
+        elsewhere |= ~declaring(table)
+    return elsewhere
 
 
 class SharedClaims(_OfClaims, Filter):
@@ -143,9 +151,7 @@ class SharedClaims(_OfClaims, Filter):
         elsewhere = np.zeros(len(nodes.table), bool)
         refused = []
         for allotted in (assumed.by_claim[key] for key in keys if key in assumed.by_claim):
-            selector = reach(allotted.picks, allotted.node)
-            if selector is not None:
-                elsewhere |= ~selector_matches(selector, nodes.table)
+            elsewhere |= _out_of_reach(allotted.as_result, nodes.table)
             if SKIPS in self.cluster.device_gates and any(pick.offered.skips for pick in allotted.picks):
                 reason = Reason(f"resource claim {allotted.claim} allocation requires {SKIPS} feature on the node", final=True)
                 refused.append(Refused(nodes.of(~declaring(nodes.table)), reason))  # type: ignore[arg-type]
@@ -187,34 +193,12 @@ class FreeDevices(_OfClaims, Filter):
             return FAULTY
 
 
-class MappedClaims(_OfClaims, Filter):
-    """Refuses a claim that another pod has, if one of its devices is a part of a node's own resources."""
+class DeviceCharges(_OfClaims, Filter):
+    """Compares what the pod requests, and what its devices take of the node's own resources besides, with what is free; and refuses a claim
+    that another pod has, if one of its devices is a part of such resources. It leaves nodes with too few devices to FreeDevices."""
 
     reach = Reach.CLUSTER
-    reads_amounts = False
-
-    def prepare(self, task: Task) -> Any:
-        claims = self.usable(task)
-        return None if isinstance(claims, Reason) or not task.claims else (task, claims)
-
-    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
-        (task, claims), assumed = state, self.cluster.index(AssumedDevices)
-        taken = (claim for key, claim in (claims.allocated | claims.waiting).items() if assumed.is_taken(key, self._users(task)))
-        return [Refused(np.ones(len(nodes), bool), Reason(ALONE.format(claim.metadata.name), final=True)) for claim in taken]
-
-    def _users(self, task: Task) -> list[str]:
-        group = self.cluster.of(NATIVE_POD_GROUP).get(task.group) if self.cluster.shares_claims else None
-        return [task.uid, *([group.metadata.identity] if group is not None else [])]
-
-
-class DeviceCharges(_OfClaims, Filter):
-    """Compares what the pod requests, and what its devices take of the node's own resources besides, with what is free."""
-
     reports_all = True
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster)
-        self.reach = self.reach_of_devices()
 
     def prepare(self, task: Task) -> Any:
         claims = self.usable(task)
@@ -223,20 +207,40 @@ class DeviceCharges(_OfClaims, Filter):
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         (task, claims), rows = state, nodes.row_numbers
         undecided, kinds, refused = self.wanted(self.undecided(claims)), dict[Template, list[int]](), dict[Reason, list[int]]()
+        taken = self._taken(task, claims, nodes.table)
         for row in rows.tolist():
+            reason = next((reason for where, reason in taken if where[row]), None)
             try:
-                charges = self.cluster.index(AssumedDevices).charges_on(row, task, self.on(row, task, undecided) or ())
+                charges = [] if reason is not None else self._charges(row, task, undecided)
             except Failed as error:
-                refused.setdefault(Reason(str(error), final=True, fails=True), []).append(row)
-                continue
-            except (GivenUp, Faulty):
-                continue  # as FreeDevices says
-            if text := uncovered(task.template.spec, charges):
-                refused.setdefault(Reason(text, final=True), []).append(row)
+                reason, charges = Reason(str(error), final=True, fails=True), []
+            if reason is None and (text := uncovered(task.template.spec, charges)):
+                reason = Reason(text, final=True)
+            if reason is not None:
+                refused.setdefault(reason, []).append(row)
             elif charges:
                 kinds.setdefault(self.cluster.with_charges(task.template, charges), []).append(row)
         found = [Refused(np.isin(rows, where), reason) for reason, where in refused.items()]
         return found + [each for template, where in kinds.items() for each in _short(template, nodes, np.isin(rows, where))]
+
+    def _charges(self, row: int, task: Task, undecided: ClaimedDevices) -> list[ClaimCharge]:
+        """What the pod's devices take of the row; nothing if there are too few. Raises Failed."""
+        try:
+            picks = self.on(row, task, undecided)
+        except (GivenUp, Faulty):
+            picks = None
+        return [] if picks is None else self.cluster.index(AssumedDevices).charges_on(row, task, picks)
+
+    def _taken(self, task: Task, claims: ClaimsOfPod, table: Nodes) -> list[tuple[Mask, Reason]]:
+        """The claims that others have, as reasons, and where the pod could use them."""
+        group = self.cluster.of(NATIVE_POD_GROUP).get(task.group) if self.cluster.shares_claims else None
+        users = {task.uid, *([group.metadata.identity] if group is not None else [])}
+        assumed, found = self.cluster.index(AssumedDevices), []
+        for key, claim in (claims.allocated | claims.waiting).items():
+            if assumed.is_taken(key, users):
+                allocation = claim.status.allocation or assumed.by_claim[key].as_result
+                found.append((~_out_of_reach(allocation, table), Reason(ALONE.format(claim.metadata.name), final=True)))
+        return found
 
 
 def _short(template: Template, nodes: View, where: Mask) -> Iterator[Refused]:

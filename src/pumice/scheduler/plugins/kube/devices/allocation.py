@@ -199,19 +199,17 @@ class _Search:
             pool, offered = self._offered[position]
             if offered.twin in futile or not self._may_have(asked, offered):
                 continue
-            again = offered.shared and not asked.watches  # the request may take this device again
-            if self._with(number, asked, (pool, offered), done, position if again else position + 1):
+            if self._with(number, asked, (pool, offered), done, position + 1):
                 return True
             if not offered.shared and not asked.watches:
                 futile.add(offered.twin)
         return False
 
     def _are_left(self, asked: RequestedDevices, start: int, needed: int) -> bool:
-        """Whether enough suitable devices come after a position. It looks no further than the search itself would. One shared device may
-        serve the whole request."""
+        """Whether enough suitable devices come after a position. It looks no further than the search itself would."""
         for _, offered in self._offered[start:]:
             if self._may_have(asked, offered):
-                needed -= needed if offered.shared and not asked.watches else 1
+                needed -= 1
             if needed <= 0:
                 return True
         return False

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.api.core import PersistentVolumeClaim
-from pumice.api.devices import ResourceClaim
+from pumice.api.devices import AllocationResult, ResourceClaim
 from pumice.api.pod import ClaimCharge
 from pumice.api.structs import encode
 from pumice.scheduler.engine.evaluations import LastUsed
@@ -26,7 +26,15 @@ from pumice.scheduler.model import Cluster, Index, Mask, NDArray, Task, status
 from pumice.scheduler.plugins.kube import volume_matching
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick, allocate, picked
 from pumice.scheduler.plugins.kube.devices.charges import CHARGES, charges_of, is_mapped
-from pumice.scheduler.plugins.kube.devices.claims import Served, claim_for, classes_by_resource, named_claims, special_key, written_specials
+from pumice.scheduler.plugins.kube.devices.claims import (
+    Served,
+    claim_for,
+    classes_by_resource,
+    named_claims,
+    reach,
+    special_key,
+    written_specials,
+)
 from pumice.scheduler.plugins.kube.devices.in_use import DeviceUse, InUse, use_of, uses_of
 from pumice.scheduler.plugins.kube.devices.pools import DevicePools
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
@@ -187,6 +195,11 @@ class Allotted(Struct, frozen=True):
     node: str
     picks: tuple[Pick, ...]
     special: Served | None = None
+
+    @property
+    def as_result(self) -> AllocationResult:
+        """The allocation as the claim will state it, without its devices."""
+        return AllocationResult(node_selector=reach(self.picks, self.node))
 
 
 class AssumedDevices(Index):
