@@ -191,7 +191,7 @@ TOGETHER = f"{COVER} the aggregated container and node-allocatable DRA"
         ({"example.com/x": "0"}, {}, {}, WHOLE, ""),
         ({"cpu": "3"}, {"cpu": "3"}, {"cpu": "1"}, WHOLE, ""),
         ({"cpu": "3"}, {"cpu": "3"}, {"cpu": "2"}, WHOLE, f"pod level limit for cpu {COVER} the limit and DRA overhead for container k0!"),
-        ({"cpu": "3", "memory": "1Gi"}, {"memory": "1Gi"}, {"cpu": "9", HUGE: "2Mi"}, WHOLE, ""),
+        ({"cpu": "3", "memory": "1Gi"}, {"memory": "1Gi"}, {"cpu": "9"}, WHOLE, ""),
         ({HUGE: "4Mi"}, {HUGE: "2Mi"}, {HUGE: "2Mi"}, OF_HUGE, f"pod level limit for {HUGE} {TOGETHER} limits!"),
     ],
 )
