@@ -153,7 +153,7 @@ class MemoryServer:
         body = _plain(body)
         name = name or body["metadata"].get("name") or f"{body['metadata']['generateName']}{self._uid()}"
         body["metadata"].setdefault("name", name)
-        await self._arrived("create", resource, subresource, name)
+        await self._arrived("create", resource, subresource, name, body)
         if subresource == "binding":
             return self._bind(ObjectRef(name, namespace, body["metadata"].get("uid", "")), body)
         key = (resource.plural, namespace if resource.namespaced else "", name)
@@ -163,7 +163,7 @@ class MemoryServer:
 
     async def update(self, resource: Kind, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
         body = _plain(body)
-        await self._arrived("update", resource, subresource, ref.name)
+        await self._arrived("update", resource, subresource, ref.name, body)
         old = self._find(resource, ref)
         if body["metadata"].get("resourceVersion") not in (None, "", old["metadata"]["resourceVersion"]):
             raise ApiError(409, "Conflict", "the object has been modified")
@@ -175,7 +175,7 @@ class MemoryServer:
     async def patch(
         self, resource: Kind, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
     ) -> bytes:
-        await self._arrived("patch", resource, subresource, ref.name)
+        await self._arrived("patch", resource, subresource, ref.name, _plain(body))
         old = self._find(resource, ref)
         if patch_type is PatchType.STRATEGIC and "schedulingGates" in (spec := _plain(body).get("spec", {})):
             gone = {gate["name"] for gate in spec["schedulingGates"] if gate.get("$patch") == "delete"}
@@ -206,7 +206,7 @@ class MemoryServer:
         self._made += 1
         return f"uid-{self._made}"
 
-    async def _arrived(self, verb: str, resource: Kind, subresource: str, name: str) -> None:
+    async def _arrived(self, verb: str, resource: Kind, subresource: str, name: str, body: Any = None) -> None:
         await self._reached()
         self._known(resource)
         self.before_write(verb, resource, name)

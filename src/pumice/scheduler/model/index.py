@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pumice.scheduler.model.cluster import Cluster
     from pumice.scheduler.model.job import Job
 
-MOST_ROWS = 4096  #: rows that are remembered of changes before the last session closed
-
 
 class Index:
     """The base class of all indexes. A cluster has one index of each class. `kinds`: the kinds that it reads besides pods and nodes."""

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from pumice.scheduler.model.index import MOST_ROWS
 from pumice.scheduler.model.task import Task
+
+MOST_ROWS = 4096  #: rows that are remembered of changes before the last session closed
 
 
 class RowChange(NamedTuple):
