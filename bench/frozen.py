@@ -41,6 +41,7 @@ LEFT_OUT = {
     "test_forecasts.py": "forecasts are made in the machine's spare time",
     "test_gathering.py test_three_elastic_jobs": "three users write at the same moment of virtual time",
     "test_narrow_roles.py test_a_replica_is_not_ready": "it ends as soon as the replica is ready, in the machine's time",
+    "test_narrow_roles.py test_nothing_waits_long": "it runs in the machine's time",
     "test_faults.py test_it_ends_as_without_faults": "Hypothesis draws the faults",
     "test_faults.py test_promises_hold_under_faults": "Hypothesis draws the faults",
     "test_faults.py test_two_schedulers_fight": "Hypothesis draws the faults",
