@@ -54,4 +54,4 @@ def test_what_a_gang_holds_that_would_fall_below_its_minimum_is_no_room_to_be_ma
             return found.rows(made.tasks["default/wanted"]).tolist()
 
     assert rows("gang") == [False, True]
-    assert rows("priority") == [True, True]
+    assert rows("conformance") == [True, True]

@@ -50,6 +50,22 @@ def test_tasks_of_less_important_jobs_and_less_important_tasks_of_the_own_job_ma
     assert victims(cluster(CLASSES, node("n").cpu(9), jobs, existing, own), "p") == ["l", "o-low"]
 
 
+def test_nobody_may_lose_tasks_to_others_while_none_that_runs_is_less_important_than_one_that_waits() -> None:
+    jobs = [podgroup(name).priority_class(name.partition("-")[0]).admitted() for name in ("low", "low-waits", "low-grows")]
+    running = [pod("low").gang("low").on("n").cpu(1), pod("low-grows-0").gang("low-grows").on("n").cpu(1)]
+    waiting = [pod("low-waits").gang("low-waits").cpu(1), pod("low-grows-1").gang("low-grows").cpu(1)]
+    made = cluster(CLASSES, node("n").cpu(2), jobs, running, waiting)
+    with opened(made, "priority") as session:  # a job might still evict its own less important tasks
+        assert session.exposed("preemptable") == {made.jobs["default/low-grows"]}
+    made.remove("Pod", "default/low-grows-1")
+    with opened(made, "priority") as session:
+        assert not session.exposed("preemptable") and not session.exposes_any("preemptable")
+    for each in (podgroup("high").priority_class("high").admitted(), pod("high").gang("high").cpu(1)):
+        made.put(*each.build())
+    with opened(made, "priority") as session:
+        assert session.exposed("preemptable") == set(made.jobs.values())
+
+
 class Context:
     """What the gang actions tell plugins."""
 

@@ -1,5 +1,8 @@
 """priority: the more important job and task first; the less important may be preempted."""
 
+from collections.abc import Iterator
+from functools import cached_property
+from math import inf
 from typing import Any
 
 from pumice.scheduler.framework.plugin import Plugin
@@ -28,6 +31,18 @@ class Priority(Plugin):
             for task in candidates
             if task.job is not None and (task.priority < preemptor.priority if task.job is job else task.job.priority < job.priority)
         ]
+
+    def exposes(self) -> Iterator[Job] | None:
+        """All jobs, if any that runs is less important than one that waits; else only those that might evict their own tasks."""
+        cluster, greatest = self.session.cluster, self._greatest
+        if any(job.priority < greatest and job.ready_count for job in cluster.jobs.values()):
+            return None
+        return (job for job in cluster.waiting.values() if len(job.pending) < len(job.tasks))
+
+    @cached_property
+    def _greatest(self) -> float:
+        """The greatest priority of a job for which others might be evicted in this session."""
+        return max((job.priority for job in self.session.cluster.jobs.values() if job.pending or job.waiting_count), default=-inf)
 
     def eviction_cache_key(self, evictor: Task) -> tuple[int, int]:
         assert evictor.job is not None
