@@ -28,7 +28,6 @@ from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.turns import Turns, apart
 from pumice.scheduler.model import EPSILON, INQUEUE, Job, OneOf, Task, Template
-from pumice.scheduler.placement.one_node import OneNode
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.placing import Placing
 from pumice.scheduler.placement.room_over_time import Timetable, places
@@ -169,10 +168,8 @@ class Line:
                 self._start_beside(job, timetable)
 
     def _timetable(self, promised: Sequence[tuple[Promise, float]] = ()) -> Timetable:
-        session = self.session
-        session.went_by_clock = True
-        kind = OneNode if len(session.nodes) == 1 and session.policy.shortcuts else Timetable
-        return kind(session, self._ends, self._unknown, promised)
+        self.session.went_by_clock = True
+        return Timetable(self.session, self._ends, self._unknown, promised)
 
     def _may_fit(self, job: Job) -> bool:
         """Whether, resource by resource, some node has enough idle for the job's first pod. For most jobs of a long line none has."""
