@@ -215,8 +215,9 @@ async def timed(
     more: Iterable[Object] = (),
 ) -> Row:
     """The row of one case, in a cluster of its own. `first`: what is done there before; `more`: what is there from the start."""
-    objects = [*nodes_of(pools_of(nodes)), queue("poor", 1), queue("rich", 65_535), *more]
-    async with running(UpRequest(policy(conf), read_stages(), objects, plain=True)) as cluster:
+    wanted = UpRequest(policy(conf), read_stages(), list(nodes_of(pools_of(nodes))), plain=True)
+    async with running(wanted) as cluster:
+        cluster.plane.add([queue("poor", 1), queue("rich", 65_535), *more])
         interpreter.settle()
         bench = Bench(cluster)
         await bench.until(bench.is_open)

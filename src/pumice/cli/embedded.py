@@ -70,7 +70,7 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
     ClockSetting(plane.store, clock)
     schedulers = (*schedulers_of(wanted.policy), KUBE_BATCH_NAME)
     plane.store.admission.add([warn_of_strange_schedulers(schedulers), warn_of_simulated_operators()])
-    plane.add(wanted.objects)
+    plane.add_nodes(wanted.nodes)
     create(plane, wanted.given, lambda text: say(text, err=True))
     await plane.start()
     options = Options(schedulers=schedulers, period_s=max(1.0, CYCLE_S * wanted.speed))

@@ -24,7 +24,7 @@ from pumice.scheduler.framework.policy import Policy
 class UpRequest(msgspec.Struct, frozen=True):
     policy: Policy
     stages: Stages
-    objects: Sequence[Object] = ()  #: nodes and other objects that exist from the start
+    nodes: Sequence[Object] = ()  #: nodes of pools that exist from the start
     given: Sequence[Given] = ()  #: objects from files that exist from the start
     submitted: Sequence[Given] = ()  #: objects to create once all parts are up
     conf: Sequence[Path] = ()  #: the files that `load` reads
@@ -75,7 +75,7 @@ def wanted(
     return UpRequest(
         policy=load(),
         stages=read_stages(stages),
-        objects=list(nodes_of(pools_of(nodes))) if nodes is not None else (),
+        nodes=list(nodes_of(pools_of(nodes))) if nodes is not None else (),
         given=[one for file in begin for one in file.objects],
         submitted=[one for file in later for one in file.objects],
         conf=[Path(path) for path in conf],

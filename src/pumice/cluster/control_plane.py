@@ -28,10 +28,11 @@ from functools import partial
 from typing import Any
 
 from pumice.api import Object, instant, kinds, name_of, namespace_of, uid_of
-from pumice.api.annotations import DEFAULT_STORAGE_CLASS
+from pumice.api.annotations import DEFAULT_STORAGE_CLASS, HOSTNAME, NODE_POOL
 from pumice.api.defaults import KUBE_BATCH_NAME, SCHEDULER_NAME
 from pumice.api.json_objects import field
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
+from pumice.cluster.apiserver.metadata import clone, set_identity
 from pumice.cluster.apiserver.outside import Pending, attempted, until_done
 from pumice.cluster.bridges import InProcess, StoreLister, default_queues
 from pumice.cluster.clock import Alarm, AlarmClock, RunningClock
@@ -300,6 +301,28 @@ class ControlPlane:
                 self.store.create(kind or f"{obj['kind'].lower()}s", obj, namespace, options or WriteOptions())
                 added += 1
         return added
+
+    def add_nodes(self, nodes: Iterable[Object]) -> None:
+        """Create those nodes of pools that do not exist yet. Nodes of a pool are equal but for their names: the first is written as any
+        object is, the others are made of it, unless a policy or a webhook is to see each of them. Raises StatusError."""
+        store = self.store
+        kind = store.kind("nodes")
+        each = store.policies.exist or store.webhooks.sees(kind, "", "CREATE")
+        written: dict[str, Object] = {}  #: a node of each pool
+        for node in nodes:
+            metadata = node["metadata"]
+            name, pool = metadata["name"], metadata["labels"][NODE_POOL]
+            if store.find("nodes", "", name) is not None:
+                continue
+            if each or pool not in written:
+                written[pool] = store.create(kind, node)
+                continue
+            first = written[pool]
+            own = clone(first["metadata"]) | {"name": name}
+            own["labels"][HOSTNAME] = name
+            made = first | {"metadata": own}
+            set_identity(kind, made, "", store.new_uid(), store.now())
+            store.put_trusted("nodes", ("", name), made)
 
     async def start(self) -> None:
         """Start the server, the workers and the clock. Raises OSError if the address is taken."""
