@@ -96,6 +96,7 @@ class KindTable:
     def __init__(self, served: Iterator[ServedKind] | list[ServedKind]) -> None:
         self._by_path: dict[tuple[str, str, str], ServedKind] = {}
         self._by_resource: dict[str, ServedKind] = {}
+        self._by_kind: dict[tuple[str, str], ServedKind] = {}  #: by apiVersion and kind; empty after a change
         self.revision = 0  #: grows with every change; caches of discovery and OpenAPI follow it
         for kind in served:
             self.add(kind)
@@ -105,6 +106,7 @@ class KindTable:
         first = self._by_resource.get(kind.resource)
         if first is None or first.version == kind.version:
             self._by_resource[kind.resource] = kind
+        self._by_kind.clear()
         self.revision += 1
 
     def remove(self, group: str, plural: str) -> None:
@@ -112,6 +114,7 @@ class KindTable:
         for path in [path for path in self._by_path if (path[0], path[2]) == (group, plural)]:
             del self._by_path[path]
         self._by_resource.pop(f"{plural}.{group}" if group else plural, None)
+        self._by_kind.clear()
         self.revision += 1
 
     def at(self, group: str, version: str, plural: str) -> ServedKind | None:
@@ -131,8 +134,9 @@ class KindTable:
         return self._by_resource.get(resource)
 
     def of_object(self, api_version: str, kind_name: str) -> ServedKind | None:
-        group, _, version = api_version.rpartition("/")
-        return next((kind for kind in self if (kind.group, kind.version, kind.kind) == (group, version, kind_name)), None)
+        if not self._by_kind:
+            self._by_kind = {(kind.api_version, kind.kind): kind for kind in reversed(list(self))}
+        return self._by_kind.get((api_version, kind_name))
 
     def __iter__(self) -> Iterator[ServedKind]:
         return iter(list(self._by_path.values()))
