@@ -352,7 +352,8 @@ class Store:
     # Writes of the control plane itself
 
     def put_trusted(self, storage: str, key: Key, obj: Object) -> Object:
-        """Store what kubelets, the garbage collector, binds, deletions and pools of nodes make of stored objects. Nothing is checked or admitted.
+        """Store what kubelets, the garbage collector, binds and deletions make of stored objects, and nodes like a stored one. Nothing is
+        checked or admitted.
 
         The object's `metadata` must be shared with nothing.
         """
