@@ -147,13 +147,34 @@ def test_the_days_of_a_workload_have_the_waits_of_the_whole_workload_in_one_piec
         assert played["wait"]["mean"] == pytest.approx(sum(waits) / len(waits), rel=0.02, abs=2)
 
 
-def test_pods_that_evict_each_other_on_and_on_end_a_day(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name, few, most, why",
+    [
+        ("FIFO", "FEW", "MOST_EVICTIONS", "pods were evicted again and again"),
+        ("conservative", "FEW_PROMISES", "MOST_PROMISES", "so many jobs waited that were all promised room in each cycle"),
+    ],
+)
+def test_a_day_that_would_take_too_long_is_given_up(
+    page: str, monkeypatch: pytest.MonkeyPatch, name: str, few: str, most: str, why: str
+) -> None:
     setting = Setting(page, None, None)
     times = Whole(setting, FIFO, "", 0).play()["times"]
     last = days_of(works_of(setting, 0), 0, 3600.0, times)[-1]
-    monkeypatch.setattr("pumice.simulate.tune.days.FEW", -1)
-    monkeypatch.setattr("pumice.simulate.tune.days.MOST_EVICTIONS", 0)
-    assert DayPlayed(setting, FIFO, "", last).play()["measures"]["done"] == 0
+    assert not DayPlayed(setting, NAMED[name], "", last).play()["given_up"]
+    monkeypatch.setattr(f"pumice.simulate.tune.days.{few}", -1)
+    monkeypatch.setattr(f"pumice.simulate.tune.days.{most}", 0)
+    played = DayPlayed(setting, NAMED[name], "", last).play()
+    assert played["measures"]["done"] == 0 and played["given_up"] == why
+
+
+def test_how_many_were_given_up_and_why_is_told(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pumice.simulate.tune.days.FEW_PROMISES", 0)
+    monkeypatch.setattr("pumice.simulate.tune.days.MOST_PROMISES", 0)
+    found = tuned(page, "--conf", "FIFO", "--trials", "16", "--out", str(tmp_path / "out"))
+    assert re.search(r"\d+ of them (was|were) given up because so many jobs waited that were all promised room in each cycle", found.output)
+    with (tmp_path / "out" / "trials.csv").open(encoding="utf-8") as file:
+        given_up = [row for row in csv.DictReader(file) if "conservative" in row["changes"]]
+    assert given_up and all(row["state"] == "stopped" for row in given_up)
 
 
 # -- configurations

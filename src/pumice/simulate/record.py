@@ -57,6 +57,7 @@ class Record:
     """
 
     def __init__(self, job: Sink = _ignore, event: Sink = _ignore) -> None:
+        self.given_up = ""  #: why the simulation was not played to its end
         self.series = Series()
         self.longest = Longest()
         self.waits: dict[str, Values] = {}  #: by queue, of jobs that started

@@ -31,6 +31,8 @@ from pumice.simulate.record import Record
 from pumice.simulate.work import Work, class_name, group_of, instant_text, pods_of, priority_class, queue
 
 PERIOD_S = 1.0  #: between two cycles of a scheduler that has more to do
+EVICTED_ON_AND_ON = "pods were evicted again and again"
+PROMISED_ON_AND_ON = "so many jobs waited that were all promised room in each cycle"
 
 
 READER = Reader()
@@ -54,6 +56,7 @@ class Habits:
     kill_at_estimate: bool = False  #: whether a job that runs longer than its estimate is killed
     until: float = inf  #: when the simulation ends, even if jobs still run
     most_evictions: float = inf  #: of pods, after which the simulation ends: those that evict each other may never come to rest
+    most_promises: float = inf  #: of room to waiting jobs, after which it ends: conservative backfill makes them anew in each cycle
 
 
 class SimulatedCluster:
@@ -78,6 +81,8 @@ class SimulatedCluster:
         self._reasons = Reasons(self._lives)
         self.skew_s = 0.0  #: how many seconds the scheduler's clock is ahead
         self._evicted = 0  #: pods
+        self._promised = 0
+        self._promises_all = any(getattr(action.args, "backfill", "") == "conservative" for action in policy.actions)
         self._away = False  #: whether the scheduler is away
         self._has_changed = False  #: whether something has changed since the last cycle
         self._settles = all(action.settles for action in policy.actions)
@@ -106,12 +111,7 @@ class SimulatedCluster:
     def step(self) -> bool:
         """Carry out all events of the next instant. Return whether there was one."""
         heap = self._heap
-        if (
-            not heap
-            or heap[0][0] > self.habits.until
-            or self._evicted > self.habits.most_evictions
-            or (heap[0][1] is Rank.NODE and self._all_over)
-        ):
+        if not heap or heap[0][0] > self.habits.until or self._gives_up() or (heap[0][1] is Rank.NODE and self._all_over):
             return False
         self.now = now = heap[0][0]
         self.record.advance(now)
@@ -122,8 +122,17 @@ class SimulatedCluster:
             self._has_changed = self._has_changed or rank is not Rank.GONE or bool(subject)
         if self._has_changed and self._anybody_waits and not self._away:
             self._has_changed = False
+            self._promised += self._promises_all * len(self.cluster.waiting)
             self._carry_out(cycle(self.cluster, self.policy, self.cluster.clock, observer=READER))
         return True
+
+    def _gives_up(self) -> bool:
+        """Whether going on would take too long. What is counted is work, not time, so it is the same on every machine."""
+        if self._evicted > self.habits.most_evictions:
+            self.record.given_up = EVICTED_ON_AND_ON
+        elif self._promised > self.habits.most_promises:
+            self.record.given_up = PROMISED_ON_AND_ON
+        return bool(self.record.given_up)
 
     @property
     def _all_over(self) -> bool:

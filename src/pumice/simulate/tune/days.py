@@ -26,6 +26,7 @@ from pumice.simulate.work import Work, Workload
 
 NO_EVICTIONS = frozenset(["enqueue", "allocate", "backfill", "in-order"])  #: actions that evict nobody
 FEW, MOST_EVICTIONS = 100, 3  #: pods that may be evicted, and how often each on average
+FEW_PROMISES, MOST_PROMISES = 10_000, 100  #: the same of promises to waiting jobs
 LEAST_S = 1.0  #: the least work that a job has left
 
 
@@ -40,10 +41,14 @@ class Setting:
     plugins_dir: str | None = None
 
     def scenario(self, text: str, name: str, seed: int, works: Works) -> Scenario:
-        """These jobs under a configuration. It ends early if pods evict each other on and on. Raises InputError."""
+        """These jobs under a configuration. It ends early if it would take too long. Raises InputError."""
         policy, _ = policy_of(text, name, self.plugins_dir)
         pods = sum(work.pods for work in works.jobs)
-        habits = Habits(kill_at_estimate=self.kill_at_estimate, most_evictions=FEW + MOST_EVICTIONS * pods)
+        habits = Habits(
+            kill_at_estimate=self.kill_at_estimate,
+            most_evictions=FEW + MOST_EVICTIONS * pods,
+            most_promises=FEW_PROMISES + MOST_PROMISES * len(works.jobs),
+        )
         return Scenario(works, None, policy, name, self.cluster or self.nodes or works.workload.name, seed, habits)
 
 
@@ -111,13 +116,15 @@ class DayPlayed:
         known = works_of(self.setting, self.day.seed)
         works = replace(known, jobs=[*jobs_of(self.day, known.jobs)])
         scenario = self.setting.scenario(self.text, self.name, self.day.seed, works)
+        reasons: list[str] = []
         evicts = any(action.name not in NO_EVICTIONS for action in scenario.policy.actions)
 
         def play(scenario: Scenario, workload: Workload, record: Record) -> None:
             jobs = workload.jobs if evicts else while_they_matter(workload.jobs, self.day.end, record)
             play_fast(scenario, replace(workload, jobs=jobs), record)
+            reasons.append(record.given_up)
 
-        return simulate(scenario, player=play) | {"seed": self.day.name}
+        return simulate(scenario, player=play) | {"seed": self.day.name, "given_up": reasons[0]}
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,11 @@ class Trial:
     broken: dict[str, float] = field(default_factory=dict)
     stopped: bool = False  #: before it was played on all days
 
+    @property
+    def given_up(self) -> str:
+        """Why a day was not played to its end; empty if all were."""
+        return next((summary["given_up"] for summary in self.days.values() if summary.get("given_up")), "")
+
 
 class Evaluation:
     """What configurations are worth on the days of the search."""
@@ -156,11 +161,14 @@ def rounded(value: float) -> float:
 
 
 def halve(evaluation: Evaluation, trials: Sequence[Trial]) -> None:
-    """Play trials on more and more days. After each step but the last, the worse half is stopped."""
+    """Play trials on more and more days. After each step but the last, the worse half is stopped; after each, whoever was given up."""
     left = list(trials)
     steps = dict.fromkeys(ceil(share * len(evaluation.days)) for share in STEPS)
     for step in steps:
         evaluation.judge(left, evaluation.days[:step])
+        for trial in left:
+            trial.stopped = bool(trial.given_up)
+        left = [trial for trial in left if not trial.stopped]
         if step < len(evaluation.days):
             left.sort(key=lambda trial: (trial.loss, trial.number))
             for trial in left[(len(left) + 1) // 2 :]:

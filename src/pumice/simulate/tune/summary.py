@@ -1,5 +1,6 @@
 """What a search came to, in sentences, as the lines of a configuration, and as a table of all that was tried."""
 
+from collections import Counter
 from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
@@ -27,6 +28,8 @@ def sentences(advice: Advice) -> Iterator[str]:
         f"of which {counted(stopped, 'was', 'were')} stopped early; "
         f"{len(advice.held)} more {plural(len(advice.held), 'was', 'were')} held back{idle}."
     )
+    for reason, count in Counter(trial.given_up for trial in advice.trials if trial.given_up).items():
+        yield f"{counted(count, 'of them was', 'of them were')} given up because {reason}, which takes too long to play."
     objective = advice.goal.objective
     if advice.values is None or advice.on_searched is None:
         yield f"Nothing is recommended: none of them has a better {objective} and keeps all conditions."
