@@ -62,7 +62,8 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
     except (JournalError, OSError) as error:
         raise InputError(str(error), where="--data") from None
     if wanted.release.minor != DEFAULT_RELEASE.minor:
-        server.documents["/version"] = lambda: msgspec.json.encode(version_of(wanted.release.minor))
+        version = version_of(wanted.release.minor)
+        server.documents["/version"], server.store.version = lambda: msgspec.json.encode(version), version["gitVersion"]
     if wanted.archive is not None:
         _begin_with(server, wanted.archive)
     clock.not_before(last_instant(server.store))

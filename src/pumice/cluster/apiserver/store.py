@@ -23,6 +23,7 @@ from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.conversion import seen, seen_early, seen_late, stored
 from pumice.cluster.apiserver.crd import CRDS, CustomKinds
 from pumice.cluster.apiserver.decoding import Misshaped, schema_causes, shaped
+from pumice.cluster.apiserver.discovery import VERSION
 from pumice.cluster.apiserver.expressions import ExpressionThread, Work
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
 from pumice.cluster.apiserver.gated_fields import drop_disabled
@@ -69,6 +70,7 @@ class Store:
         self.now = clock
         self.new_uid = new_uid
         self.kinds = KindTable(builtin_kinds(gates))
+        self.version = VERSION["gitVersion"]  #: what the server says of itself
         self.storage = Storage(journal, version)
         self.admission = Admission(own_rules())
         self.admission.add(rules)

@@ -13,6 +13,7 @@ from pumice.api import Object
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.pod_rules import limits_and_requests
 from pumice.cluster.apiserver import (
+    device_checks,
     group_checks,
     object_checks,
     pod_spec,
@@ -257,6 +258,11 @@ _TABLE = {
     group_checks.WORKLOADS: Strategy(default=group_checks.default_workload),
     "storageclasses.storage.k8s.io": Strategy(default=filled(reclaimPolicy="Delete", volumeBindingMode="Immediate")),
     signing.REQUESTS: Strategy(_no_status, causes=signing.request_causes),
+    "resourceslices.resource.k8s.io": Strategy(_no_status, causes=device_checks.slice_causes),
+    "resourceclaims.resource.k8s.io": Strategy(started(), device_checks.default_claim, device_checks.claim_causes),
+    "resourceclaimtemplates.resource.k8s.io": Strategy(
+        _no_status, device_checks.default_claim_template, device_checks.claim_template_causes
+    ),
     "leases.coordination.k8s.io": Strategy(causes=object_checks.lease_causes),
     "roles.rbac.authorization.k8s.io": Strategy(causes=role_checks.role_causes),
     "clusterroles.rbac.authorization.k8s.io": Strategy(causes=role_checks.role_causes),

@@ -70,8 +70,8 @@ def is_stopped(node: Object) -> bool:
     return annotations_of(node).get(STOPPED[0]) == STOPPED[1]
 
 
-def registered(node: Object, now: float, address: str) -> Object:
-    """The status of a node whose kubelet has just started."""
+def registered(node: Object, now: float, address: str, version: str) -> Object:
+    """The status of a node whose kubelet, of the API server's version, has just started."""
     status = status_of(node)
     at = rfc3339(now)
     conditions = [
@@ -80,7 +80,7 @@ def registered(node: Object, now: float, address: str) -> Object:
     ]
     own = {condition["type"] for condition in conditions}
     others = [each for each in status.get("conditions") or () if each["type"] not in own]
-    info = {"kubeletVersion": "v1.36.1-pumice", "osImage": "simulated", "containerRuntimeVersion": "simulated://1"}
+    info = {"kubeletVersion": version.replace("+", "-"), "osImage": "simulated", "containerRuntimeVersion": "simulated://1"}
     info |= {"kernelVersion": "simulated", "operatingSystem": "linux", "architecture": "amd64", "kubeProxyVersion": ""}
     info |= dict.fromkeys(("machineID", "systemUUID", "bootID"), uid_of(node))
     addresses = [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name_of(node)}]
@@ -138,7 +138,7 @@ class NodeAgents:
         if not is_true(node, "Ready"):
             address = _own_address(node) or self._given.get(uid_of(node)) or self._addresses.take()
             self._given[uid_of(node)] = address
-            status = registered(node, self._clock.now(), address)
+            status = registered(node, self._clock.now(), address, self._store.version)
             self._store.put_trusted("nodes", ("", name_of(node)), node | {"metadata": dict(node["metadata"]), "status": status})
         self._renew(name_of(node), self._lease_s())
 
