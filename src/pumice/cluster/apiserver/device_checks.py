@@ -13,13 +13,13 @@ _EFFECTS = ("NoExecute", "NoSchedule", "None")
 
 
 def default_claim(claim: Object) -> None:
-    for request in _requests((claim.get("spec") or {}).get("devices") or {}):
+    for request in _requests(_spec(claim).get("devices") or {}):
         if request.setdefault("allocationMode", "ExactCount") == "ExactCount":
             request.setdefault("count", 1)
 
 
 def default_claim_template(template: Object) -> None:
-    default_claim(template.get("spec") or {})
+    default_claim(_spec(template))
 
 
 def _requests(devices: Object) -> Iterator[Object]:
@@ -30,17 +30,22 @@ def _requests(devices: Object) -> Iterator[Object]:
 def claim_causes(claim: Object, old: Object | None) -> Causes:
     if old is not None:
         return _immutable(claim, old)
-    return _claim(claim["spec"].get("devices") or {}, "spec.devices")
+    return _claim(_spec(claim).get("devices") or {}, "spec.devices")
 
 
 def claim_template_causes(template: Object, old: Object | None) -> Causes:
     if old is not None:
         return _immutable(template, old)
-    return _claim((template["spec"].get("spec") or {}).get("devices") or {}, "spec.spec.devices")
+    return _claim(_spec(_spec(template)).get("devices") or {}, "spec.spec.devices")
 
 
 def _immutable(obj: Object, old: Object) -> Causes:
-    return [] if obj["spec"] == old["spec"] else [("spec", f"Invalid value: {compact(obj['spec'])}: field is immutable")]
+    return [] if _spec(obj) == _spec(old) else [("spec", f"Invalid value: {compact(_spec(obj))}: field is immutable")]
+
+
+def _spec(obj: Object) -> Object:
+    found: Object = obj.get("spec") or {}
+    return found
 
 
 def _claim(devices: Object, place: str) -> Causes:
@@ -90,11 +95,11 @@ def _way(way: Object, place: str) -> Causes:
 
 
 def slice_causes(published: Object, old: Object | None) -> Causes:
-    spec, found = published["spec"], Causes()
+    spec, found = _spec(published), Causes()
     found += missing("spec", spec, "driver") or list(_plain(("format=long",), spec["driver"].lower(), "spec.driver"))
     found += _pool(spec.get("pool") or {})
     for field, before in (("driver", spec.get("driver")), ("nodeName", spec.get("nodeName"))):
-        if old is not None and old["spec"].get(field) != before:
+        if old is not None and _spec(old).get(field) != before:
             found.append((f"spec.{field}", f"Invalid value: {compact(before)}: field is immutable"))
     found += _selection(spec)
     if "sharedCounters" in spec and "devices" in spec:
