@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pumice.cluster.apiserver import StatusError, Store, WriteOptions
+from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.patch import PatchRequest
-from pumice.cluster.apiserver.service_allocator import ADDRESSES, CHOSEN, PORTS
+from pumice.cluster.apiserver.service_allocator import ADDRESSES, CHOSEN, IP_ADDRESSES, PORTS
 from tests.apiserver.made import store
 from tests.hostile.test_cost import lines
 
@@ -182,3 +183,55 @@ def test_to_give_out_a_port_no_service_is_looked_at() -> None:
         create(made, f"s{number}", kind="ClusterIP")
         create(made, f"n{number}")
     assert lines(lambda: create(made, "late")) < 2 * few
+
+
+def noted(made: Store) -> dict[str, str]:
+    """By address, the Service that its IPAddress names."""
+    return {each["metadata"]["name"]: each["spec"]["parentRef"]["name"] for each in made.all(IP_ADDRESSES)}
+
+
+def address_of(made: Store, name: str) -> str:
+    return str(made.find("services", "default", name)["spec"]["clusterIP"])  # type: ignore[index]
+
+
+def test_an_ipaddress_says_which_service_has_a_cluster_ip() -> None:
+    made = store()
+    create(made, "web", kind="ClusterIP")
+    create(made, "tried", kind="ClusterIP", dry_run=True)
+    address = address_of(made, "web")
+    [found] = made.all(IP_ADDRESSES)
+    assert found["spec"] == {"parentRef": {"resource": "services", "namespace": "default", "name": "web"}}
+    wanted = {"ipaddress.kubernetes.io/ip-family": "IPv4", "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}
+    assert found["metadata"]["name"] == address and found["metadata"]["labels"] == wanted
+    patch(made, "web", ports=[{"port": 81}])
+    assert list(made.all(IP_ADDRESSES)) == [found], "a change of the Service leaves it alone"
+    made.delete(IP_ADDRESSES, address)
+    assert noted(made) == {address: "web"}, "it comes back"
+    patch(made, "web", type="ExternalName", externalName="a.example", clusterIP="", clusterIPs=[])
+    assert noted(made) == {}
+    create(made, "other", kind="ClusterIP")
+    made.delete("services", "other", "default")
+    assert noted(made) == {}
+
+
+def test_the_address_of_an_ipaddress_of_somebody_else_is_not_given_out() -> None:
+    made, twin = store(), store()
+    create(twin, "web", kind="ClusterIP")
+    first = address_of(twin, "web")
+    parent = {"resource": "gateways", "group": "gateway.networking.k8s.io", "namespace": "default", "name": "mine"}
+    for address in (first, "10.96.0.77"):
+        made.create(IP_ADDRESSES, {"metadata": {"name": address}, "spec": {"parentRef": parent}})
+    create(made, "web", kind="ClusterIP")
+    assert address_of(made, "web") != first
+    assert "10.96.0.77: provided IP is already allocated" in refused(made, "wanted", kind="ClusterIP", clusterIP="10.96.0.77")
+    made.delete("services", "web", "default")
+    assert noted(made) == {first: "mine", "10.96.0.77": "mine"}
+
+
+def test_services_of_an_older_version_get_their_ipaddresses() -> None:
+    made, older = store(), store()
+    create(older, "web", kind="ClusterIP")
+    kept = older.find("services", "default", "web")
+    made.restore("services", ("default", "web"), kept)  # type: ignore[arg-type]
+    bootstrap(made)
+    assert noted(made) == {address_of(made, "web"): "web", "10.96.0.1": "kubernetes"}

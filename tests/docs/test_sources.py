@@ -58,6 +58,7 @@ def test_only_the_store_writes_into_its_storage() -> None:
         "cluster/apiserver/binding.py": 1,
         "cluster/apiserver/deletion.py": 2,
         "cluster/apiserver/eviction.py": 1,
+        "cluster/apiserver/service_allocator.py": 2,
         "cluster/control_plane.py": 1,
         "cluster/apiserver/garbage_collector.py": 2,
         "cluster/nodes/kubelet.py": 4,

@@ -166,6 +166,7 @@ def bootstrap(store: Store) -> None:
     for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
         _ensure(store, "namespaces", {"metadata": {"name": name}})
     _ensure(store, "services", _OWN_SERVICE, "default")
+    store.services.note_all()
     if store.find(_CIDRS, "", "kubernetes") is None:
         store.create(_CIDRS, {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": [CIDR]}})
         ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}

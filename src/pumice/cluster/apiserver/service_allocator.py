@@ -2,7 +2,8 @@
 
 Which are held is noted at each write, so that to give one out no Service is looked at. A write that is refused, or is a dry run, holds
 nothing. What two Services hold, as an older version could give it out, stays with both. The cluster IPs are those of the ServiceCIDR
-`kubernetes`. Neither other ServiceCIDRs nor IPAddresses have a part in this.
+`kubernetes`; other ServiceCIDRs have no part in this. An IPAddress says which Service has a cluster IP. It comes and goes with that, and
+comes back if somebody deletes it. An address that has an IPAddress of somebody else is not given out.
 """
 
 import json
@@ -10,12 +11,16 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pumice.api import Object
+from pumice.api import Object, name_of, namespace_of
 from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.metadata import set_identity
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.watch import WatchEvent
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.store import Store
 
 CIDR = "10.96.0.0/12"
 _HOSTS = IPv4Network(CIDR)
@@ -24,6 +29,8 @@ CHOSEN = 256  #: so many of the first addresses are left to those who choose one
 PORTS = range(30000, 32768)
 NONE = "None"  #: the cluster IP of a Service that shall have none
 _SERVICES = "services"
+IP_ADDRESSES = "ipaddresses.networking.k8s.io"
+_LABELS = {"ipaddress.kubernetes.io/ip-family": "IPv4", "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}
 
 Held = TypeVar("Held", bound=Hashable)
 
@@ -57,7 +64,8 @@ class _Allocated(Generic[Held]):
 
 
 class ServiceAllocator:
-    def __init__(self) -> None:
+    def __init__(self, store: "Store") -> None:
+        self._store = store
         self._addresses = _Allocated("serviceIP", ADDRESSES[CHOSEN:], lambda number: str(IPv4Address(number)), _addresses)
         self._ports = _Allocated("nodePort", PORTS, int, _ports)
 
@@ -67,12 +75,36 @@ class ServiceAllocator:
             self._ports.take(service)
 
     def on_write(self, storage: str, event: WatchEvent) -> None:
+        if storage == IP_ADDRESSES and event.type == "DELETED" and event.key[1] in self._addresses.held:
+            self.note_all()
         if storage != _SERVICES:
             return
         self._addresses.give_back(event.previous)
         self._ports.give_back(event.previous)
         if event.type != "DELETED":
             self.restored(storage, event.object)
+            self._note(event.object)
+        for address in _addresses(event.previous):
+            if address not in self._addresses.held and self._stated(address) == _stated_by(event.object):
+                self._store.remove_trusted(IP_ADDRESSES, ("", address))
+
+    def note_all(self) -> None:
+        """Make the IPAddresses that are missing: somebody deleted them, or an older version wrote the Services."""
+        for service in list(self._store.all(_SERVICES)):
+            self._note(service)
+
+    def _note(self, service: Object) -> None:
+        for address in _addresses(service):
+            if self._stated(address) is None:
+                kind = self._store.kind(IP_ADDRESSES)
+                made = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {"name": address, "labels": dict(_LABELS)}}
+                set_identity(kind, made, "", self._store.new_uid(), self._store.now())
+                self._store.put_trusted(IP_ADDRESSES, ("", address), made | {"spec": {"parentRef": _stated_by(service)}})
+
+    def _stated(self, address: str) -> Object | None:
+        """Whom an IPAddress names as the owner of an address."""
+        found = self._store.storage.get(IP_ADDRESSES, ("", address))
+        return None if found is None else found.get("spec", {}).get("parentRef", {})
 
     def give(self, kind: ServedKind, service: Object, old: Object | None) -> None:
         """Write into a Service the cluster IP and the node ports that it lacks. Raises StatusError if one is taken, or none is left."""
@@ -89,7 +121,7 @@ class ServiceAllocator:
         if fault := self._address_fault(spec.get("clusterIP") or "", spec.get("clusterIPs") or [], mine):
             raise kind.invalid(service["metadata"].get("name", ""), [fault])
         if not spec.get("clusterIP"):
-            spec["clusterIP"] = next(self._addresses.free(service, set()))
+            spec["clusterIP"] = next(each for each in self._addresses.free(service, set()) if self._stated(each) is None)
         spec["clusterIPs"] = [spec["clusterIP"]]
 
     def _address_fault(self, stated: str, all_stated: list[str], mine: set[str]) -> tuple[str, str] | None:
@@ -110,7 +142,10 @@ class ServiceAllocator:
             return None
         outside = int(IPv4Address(stated)) not in ADDRESSES
         why = "the provided network does not match the current range" if outside else "provided IP is already allocated"
-        return (field, f"{value}: failed to allocate IP {stated}: {why}") if outside or stated in self._addresses.held else None
+        return (field, f"{value}: failed to allocate IP {stated}: {why}") if outside or self._is_held(stated) else None
+
+    def _is_held(self, address: str) -> bool:
+        return address in self._addresses.held or self._stated(address) is not None
 
     def _give_ports(self, kind: ServedKind, service: Object, old: Object | None) -> None:
         spec = service["spec"]
@@ -150,6 +185,10 @@ class ServiceAllocator:
             return f"Invalid value: {port}: provided port is already allocated"
         outside = f"provided port is not in the valid range. The range of valid ports is {PORTS[0]}-{PORTS[-1]}"
         return "" if port in PORTS else f"Invalid value: {port}: {outside}"
+
+
+def _stated_by(service: Object) -> Object:
+    return {"resource": _SERVICES, "namespace": namespace_of(service), "name": name_of(service)}
 
 
 def _addresses(service: Object | None) -> set[str]:

@@ -76,7 +76,7 @@ class Store:
         self.admission.add(rules)
         self.custom_kinds = CustomKinds(self)
         self.collector = GarbageCollector(self)
-        self.services = ServiceAllocator()
+        self.services = ServiceAllocator(self)
         self.caller = Caller(self)
         self.expressions = ExpressionThread()
         self.attempt: Attempt | None = None  #: the write that is under way, if it can wait
