@@ -39,7 +39,7 @@ class Allocate(Action):
             if pending and pending.job.queue is not None and cut_short_at(pending.job) is not None:
                 self.serve(session, placing, domains, pending.job.queue, pending)
         groups = [alike for alike in groups if pending_by_part[alike.first.uid]]
-        if [len(alike.members) for alike in groups] == [1] and session.policy.shortcuts and not session.resting:
+        if session.is_alone(groups) and not session.resting:
             self._serve_alone(session, placing, domains, pending_by_part[groups[0].first.uid])
             return
         hopes = Hopes(session, lambda job: self.may_be_placed(session, job))

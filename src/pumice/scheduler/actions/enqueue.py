@@ -9,7 +9,7 @@ from pumice.scheduler.framework.admission import Admission
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import INQUEUE, Job, Queue
+from pumice.scheduler.model import INQUEUE, Job
 from pumice.scheduler.placement.pending_tasks import JobsByQueue
 
 
@@ -23,19 +23,27 @@ class Enqueue(Action):
             if job.waiting_since is None and job.queue is not None and job.queue.exists:
                 session.before.set(job, waiting_since=session.now)
         groups = [alike for alike in session.looked_at(outside) if alike.first.is_pending]
-        waiting = JobsByQueue(session, [*groups, *Admission(session).groups()])
-        while queue := waiting.pop_queue():
-            if (next_job := waiting.pop_job(queue)) is not None:
-                self._receive(session, queue, next_job)
-                waiting.push_queue(queue)
+        groups += Admission(session).groups()
+        if session.is_alone(groups):
+            self._receive(session, groups[0].first)
+        else:
+            self._receive_all(session, JobsByQueue(session, groups))
         for alike in session.alike:
             if alike.first.uid in why:
                 why.update((member.uid, why[alike.first.uid]) for member in alike.members[1:])
         for job in session.jobs(job for job in outside.values() if job.uid in why):
             session.event(job, "Normal", UNSCHEDULABLE, why[job.uid])
 
-    def _receive(self, session: Session, queue: Queue, job: Job) -> None:
+    def _receive_all(self, session: Session, waiting: JobsByQueue) -> None:
+        while queue := waiting.pop_queue():
+            if (job := waiting.pop_job(queue)) is not None:
+                self._receive(session, job)
+                waiting.push_queue(queue)
+
+    def _receive(self, session: Session, job: Job) -> None:
         """Give a job its turn."""
+        queue = job.queue
+        assert queue is not None
         is_closing = queue.serving and not queue.open
         if not (job.has_min_resources or is_closing) or session.job_enqueueable(job):
             session.job_enqueued(job)

@@ -216,6 +216,10 @@ class Session(Questions):
         known = self.job_classes if self.job_classes is not None else {alike.first for alike in self.alike}
         return [*self.alike, *(JobClass.alone(job) for job in self.jobs(job for job in others.values() if job not in known))]
 
+    def is_alone(self, groups: list[JobClass]) -> bool:
+        """Whether these are a single job that is not at rest, so that there is no order of queues and jobs to find."""
+        return len(groups) == 1 and len(groups[0].members) == 1 and groups[0].wakes is None and self.policy.shortcuts
+
     def name_of(self, task: Task) -> str:
         """The name of a task, for texts; a blank if the text serves for all jobs that are like the task's job."""
         return self.blanks.get(task.uid, task.name)
