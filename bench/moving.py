@@ -69,6 +69,9 @@ SHAPES = {
     "outside": Shape("5,000 gangs of four shapes, not let in", 5000, four_shapes, 0.02, phase="Pending"),
     "outside-namespaces": Shape("5,000 gangs in 1,000 namespaces, not let in", 5000, four_shapes, 0.05, 1000, phase="Pending"),
     "outside-different": Shape("5,000 gangs, all different, not let in", 5000, all_different, 0.05, phase="Pending"),
+    "outside-tree": Shape(
+        "5,000 gangs of four shapes in 2,000 queues of a tree, not let in", 5000, four_shapes, 0.05, 1, TREE, 2000, phase="Pending"
+    ),
     "different-20000": Shape("20,000 gangs, all different", 20_000, all_different, 0.1),
 }
 

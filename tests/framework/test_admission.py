@@ -25,6 +25,7 @@ tiers:
   - name: predicates
   - name: {}
 """
+IN_A_TREE = "capacity\n    enableHierarchy: true"
 
 
 def policy(limit: str) -> Policy:
@@ -44,7 +45,7 @@ def full(chosen: Policy, *more: object) -> Cluster:
         for name in "ab"
         for each in (podgroup(name).needs(cpu=4).phase("Running"), pod(name).gang(name).cpu(4).on(f"n{'ab'.index(name)}"))
     ]
-    made = cluster(node("n0").cpu(4), node("n1").cpu(4), queue("default"), queue("small").capability(cpu=2), *runs, *more)
+    made = cluster(node("n0").cpu(4), node("n1").cpu(4), queue("root"), queue("default"), queue("small").capability(cpu=2), *runs, *more)
     for later in (0, 1):
         advance(made, cycle(made, chosen, NOW + later), NOW + later)
     return made
@@ -65,6 +66,16 @@ def test_only_jobs_are_asked_for_that_might_be_let_in(limit: str, pods: int) -> 
     assert not ({"six"} if limit == "overcommit" else {"six", "poor"}) & looked_at(decisions)
     assert made.jobs["default/three"].phase == INQUEUE
     assert made.jobs["default/six"].phase == PENDING
+
+
+def test_in_a_tree_of_queues_too() -> None:
+    chosen = policy(IN_A_TREE)
+    made = full(chosen, *outside("three", 3), *outside("poor", 3, "small"))
+    made.remove("Pod", "default/a")
+    decisions = cycle(made, chosen, NOW + 3)
+    assert "poor" not in looked_at(decisions)
+    assert made.jobs["default/poor"].phase == PENDING
+    assert made.jobs["default/three"].phase != PENDING
 
 
 def test_what_is_said_of_them_is_what_a_cycle_says_that_asks_for_each() -> None:

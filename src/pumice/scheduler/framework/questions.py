@@ -173,7 +173,7 @@ class Questions:
     @property
     def limits_admission(self) -> bool:
         """Whether there is an upper bound of what may be let in, so that jobs outside may be at rest."""
-        return self.policy.has_action("enqueue") and bool(self._admission_rooms) and not self.queues_need_comparing
+        return self.policy.has_action("enqueue") and bool(self._admission_rooms)
 
     def admission_room(self, queue: Queue) -> Vector:
         """An upper bound of what a job of the queue may ask for to be let in now."""
