@@ -236,6 +236,8 @@ def test_a_gang_waits_for_members_then_for_room_and_is_bound_as_a_whole() -> Non
     gates = {"GenericWorkload": True, "WorkloadWithJob": True}
     with cluster("2x4cpu", speed=20, release=release(37, gates)) as api:
         assert api.get("/version")["gitVersion"] == "v1.37.2+pumice"
+        kubelets = {node["status"]["nodeInfo"]["kubeletVersion"] for node in api.get("/api/v1/nodes")["items"]}
+        assert kubelets == {"v1.37.2-pumice"}
         template = {"name": "t", "schedulingPolicy": {"gang": {"minCount": 3}}}
         api.create(f"{BETA}/workloads", {"metadata": {"name": "w"}, "spec": {"podGroupTemplates": [template]}})
         spec = {"schedulingPolicy": template["schedulingPolicy"], "workloadRef": {"workloadName": "w", "templateName": "t"}}
