@@ -17,7 +17,7 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import MOST_ROWS
+from pumice.scheduler.model.row_log import MOST_ROWS
 from pumice.scheduler.plugins.volcano.predicates import PodLimit, Predicates
 from pumice.testing import NOW, PodBuilder, cluster, node, pod, podgroup, priority_class
 from pumice.testing.scene import policy
