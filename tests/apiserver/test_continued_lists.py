@@ -106,6 +106,32 @@ def test_a_review_has_no_form_as_a_table(wire: Wire) -> None:
     assert wire.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, Accept=table)[0] == 406
 
 
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_tables_and_metadata_are_had_in_both_versions(wire: Wire, version: str) -> None:
+    wire.ask("POST", MAPS, {"metadata": {"name": "m"}})
+    meta = f"meta.k8s.io/{version}"
+    for path in (MAPS, f"{MAPS}/m"):
+        _, table = wire.ask("GET", path, Accept=f"application/json;as=Table;v={version};g=meta.k8s.io")
+        assert (table["kind"], table["apiVersion"], table["rows"][-1]["object"]["apiVersion"]) == ("Table", meta, meta)
+        _, alone = wire.ask("GET", path, Accept=f"application/json;as=PartialObjectMetadata;v={version};g=meta.k8s.io")
+        assert alone["apiVersion"] == meta
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("application/json;as=Table;v=v2;g=meta.k8s.io", 406),
+        ("application/json;as=Table;v=v2;g=meta.k8s.io,application/json", 200),
+        ("application/json;as=Chair;v=v1;g=meta.k8s.io", 406),
+        ("text/plain", 406),
+        ("text/html,*/*;q=0.8", 200),
+        ("application/vnd.kubernetes.protobuf", 200),
+    ],
+)
+def test_a_form_that_is_not_served_is_not_acceptable(wire: Wire, accept: str, status: int) -> None:
+    assert wire.ask("GET", MAPS, Accept=accept)[0] == status
+
+
 def test_an_address_is_named_by_itself_and_the_own_range_is_known(wire: Wire) -> None:
     path, parent = "/apis/networking.k8s.io/v1", {"resource": "services", "namespace": "default", "name": "s"}
     assert wire.ask("POST", f"{path}/ipaddresses", {"metadata": {"name": "fe80::1"}, "spec": {"parentRef": parent}})[0] == 201

@@ -25,7 +25,7 @@ def listed(name: str) -> list[str]:
 def up(kubeconfig: Path, name: str, *options: str) -> contextlib.AbstractContextManager[None]:
     """A cluster that ends with the block. Its data is beside the kubeconfig."""
     data = str(kubeconfig.parent / f"of-{name}")
-    return _process(kubeconfig, "A cluster of ", "pumice", "up", *options, "--no-page", "--port", "0", "--data", data)
+    return _process(kubeconfig, "is the current context", "pumice", "up", *options, "--no-page", "--port", "0", "--data", data)
 
 
 def api_server(kubeconfig: Path) -> contextlib.AbstractContextManager[None]:
@@ -34,12 +34,12 @@ def api_server(kubeconfig: Path) -> contextlib.AbstractContextManager[None]:
 
 
 @contextlib.contextmanager
-def _process(kubeconfig: Path, begins: str, *command: str) -> Iterator[None]:
+def _process(kubeconfig: Path, told: str, *command: str) -> Iterator[None]:
     process = subprocess.Popen(
         [sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True, env=os.environ | {"KUBECONFIG": str(kubeconfig)}
     )
     try:
-        assert process.stdout is not None and process.stdout.readline().startswith(begins)
+        assert process.stdout is not None and any(told in line for line in process.stdout)
         yield
     finally:
         process.terminate()

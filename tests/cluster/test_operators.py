@@ -159,10 +159,11 @@ def test_kueue_admits_by_quota_preempts_and_lets_come_back(tmp_path: Path) -> No
             of("ClusterQueue", "team", spec=spec),
             of("LocalQueue", "mine", spec={"clusterQueue": "team"}),
             of("WorkloadPriorityClass", "urgent", value=1000),
+            of("WorkloadPriorityClass", "patient", value=-1),
         )
         cluster.apply(job("first", 3, 3600))
         cluster.until(lambda: jobs(cluster) == {"first": True})
-        cluster.apply(job("second", 3, 3600))
+        cluster.apply(job("second", 3, 3600, **{"kueue.x-k8s.io/priority-class": "patient"}))  # of equals of one second any may be the next
         waiting = "kubectl get --raw /apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/team/pendingworkloads || true"
         cluster.until(lambda: "job-second-" in cluster.shell(waiting))
         assert jobs(cluster) == {"first": True, "second": False}

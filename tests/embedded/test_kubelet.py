@@ -164,6 +164,30 @@ def test_a_pod_that_does_not_suit_the_node_is_turned_away() -> None:
     assert pod["status"]["reason"] == "NodeAffinity"
 
 
+def test_a_pod_whose_host_port_is_taken_is_turned_away() -> None:
+    def on(port: int, address: str = "", **fields: str) -> list[dict[str, Any]]:
+        ports = [{"containerPort": 80, "hostPort": port, **({"hostIP": address} if address else {}), **fields}]
+        return [{"name": "main", "image": "web:1", "ports": ports}]
+
+    still = Still()
+    still.pod("first", "cpu4-0", containers=on(8080, "127.0.0.1"))
+    still.pod("second", "cpu4-0", containers=on(8080))
+    still.pod("elsewhere", "cpu4-1", containers=on(8080))
+    still.pod("other-address", "cpu4-0", containers=on(8080, "127.0.0.2"))
+    still.pod("other-protocol", "cpu4-0", containers=on(8080, protocol="UDP"))
+    still.after(2)
+    pod = still.find("second")
+    assert pod is not None
+    assert (pod["status"]["phase"], pod["status"]["reason"]) == ("Failed", "NodePorts")
+    assert pod["status"]["message"].endswith("Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports")
+    assert [still.phase(name) for name in ("first", "elsewhere", "other-address", "other-protocol")] == ["Running"] * 4
+    still.store.delete("pods", "first", "default")
+    still.after(5)
+    still.pod("third", "cpu4-0", containers=on(8080, "127.0.0.1"))
+    still.after(2)
+    assert still.phase("third") == "Running"
+
+
 def test_a_failed_node_is_noticed_after_forty_seconds_and_its_pods_end_after_their_toleration() -> None:
     still = Still()
     still.pod("web", "cpu4-0")

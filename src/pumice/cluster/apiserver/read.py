@@ -66,13 +66,13 @@ class ReadHandler:
 
     def one(self, request: Request, kind: ServedKind, obj: Object, code: int = 200, options: WriteOptions | None = None) -> Response:
         warnings = warning_headers(options.warnings) if options and options.warnings else ()
-        form, content_type = form_of(request)
-        if form == "Table":
+        form = form_of(request)
+        if form.kind == "Table":
             metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-            obj = table(kind, [obj], self._store.now(), metadata, request.query.get("includeObject", "Metadata"))
-        elif form == "PartialObjectMetadata":
-            obj = partial(obj)
-        return Response.json(obj, code, content_type, warnings)
+            obj = table(kind, [obj], self._store.now(), metadata, _included(request), form.api_version)
+        elif form.kind == "PartialObjectMetadata":
+            obj = partial(obj, form.api_version)
+        return Response.json(obj, code, form.content_type, warnings)
 
     # Lists
 
@@ -88,23 +88,27 @@ class ReadHandler:
             metadata["continue"] = _token(version, page.rest, self._store.now())
             if not (request.query.get("labelSelector") or request.query.get("fieldSelector")):
                 metadata["remainingItemCount"] = page.remaining
-        form, content_type = form_of(request)
-        if form == "Table":
-            now, include = self._store.now(), request.query.get("includeObject", "Metadata")
-            head, field = table(kind, [], now, metadata, include), "rows"
-            parts: Iterator[Any] = (row for some in _batched(items, ROWS) for row in table(kind, some, now, metadata, include)["rows"])
-        elif form == "PartialObjectMetadata":
-            head, field = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}, "items"
-            parts = (partial(obj) for obj in items)
+        form = form_of(request)
+        if form.kind == "Table":
+            now, include = self._store.now(), _included(request)
+
+            def in_table(some: list[Object]) -> Object:
+                return table(kind, some, now, metadata, include, form.api_version)
+
+            head, field = in_table([]), "rows"
+            parts: Iterator[Any] = (row for some in _batched(items, ROWS) for row in in_table(some)["rows"])
+        elif form.kind == "PartialObjectMetadata":
+            head, field = {"kind": "PartialObjectMetadataList", "apiVersion": form.api_version, "metadata": metadata}, "items"
+            parts = (partial(obj, form.api_version) for obj in items)
         else:
             head, field = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}, "items"
             parts = iter(items)
         pieces = _pieces(head, field, parts)
         first, second = next(pieces), next(pieces, None)
         if second is None:
-            return Response(first, content_type=content_type)
+            return Response(first, content_type=form.content_type)
         answer = Pieces(chain((first, second), pieces), self._store.storage.version)
-        answer.content_type = content_type
+        answer.content_type = form.content_type
         return answer
 
     def _place(self, request: Request) -> _Place | None:
@@ -162,20 +166,25 @@ class ReadHandler:
         return stream
 
     def _shown(self, request: Request, kind: ServedKind) -> Shown | None:
-        form, _ = form_of(request)
-        include = request.query.get("includeObject", "Metadata")
+        form, include = form_of(request), _included(request)
 
         def in_table(obj: Object, first: bool) -> Object:
-            return table(kind, [obj], self._store.now(), {"resourceVersion": obj["metadata"]["resourceVersion"]}, include, first)
+            metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+            return table(kind, [obj], self._store.now(), metadata, include, form.api_version, first)
 
         def empty_table(bookmark: Object) -> Object:
-            return table(kind, [], self._store.now(), bookmark["metadata"], headed=False)
+            return table(kind, [], self._store.now(), bookmark["metadata"], api_version=form.api_version, headed=False)
 
-        if form == "Table":
+        if form.kind == "Table":
             return Shown(in_table, empty_table)
-        if form == "PartialObjectMetadata":
-            return Shown(lambda obj, first: partial(obj), partial)
+        if form.kind == "PartialObjectMetadata":
+            return Shown(lambda obj, first: partial(obj, form.api_version), lambda bookmark: partial(bookmark, form.api_version))
         return None
+
+
+def _included(request: Request) -> str:
+    """The part of each object that is in its row of a Table."""
+    return request.query.get("includeObject", "Metadata")
 
 
 def _pieces(head: Object, field: str, parts: Iterator[Any]) -> Iterator[bytes]:
@@ -196,22 +205,41 @@ def _batched(items: list[Object], count: int) -> Iterator[list[Object]]:
     return (items[start : start + count] for start in range(0, len(items), count))
 
 
-def form_of(request: Request) -> tuple[str, str]:
-    """The first form of the Accept header that is served, and its content type: Table, PartialObjectMetadata, or "" for plain objects."""
-    accept = request.headers.get("accept", "")
-    if "as=" not in accept:
-        return "", JSON
+class Form(NamedTuple):
+    """What an answer is written as."""
+
+    kind: str = ""  #: Table or PartialObjectMetadata; empty: the objects themselves
+    api_version: str = ""
+    content_type: str = JSON
+
+
+PLAIN = Form()
+_GROUP = "meta.k8s.io"
+_ACCEPTED = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")  #: all are answered in JSON
+_ANY = ("*/*", "application/*")
+
+
+def form_of(request: Request) -> Form:
+    """The first form of the Accept header that is served. Raises StatusError 406 if none is."""
+    accept = request.headers.get("accept") or JSON
+    if "as=" not in accept and (JSON in accept or "*/*" in accept):
+        return PLAIN
     for part in accept.split(","):
         media, *parameters = (word.strip() for word in part.split(";"))
-        if media not in (JSON, "*/*", "application/*"):
+        if media not in _ACCEPTED and media not in _ANY:
             continue
         options = dict(word.split("=", 1) for word in parameters if "=" in word)
-        form = options.get("as", "").removesuffix("List")
+        form, version = options.get("as", ""), options.get("v", "")
         if not form:
-            return "", JSON
-        if form in ("Table", "PartialObjectMetadata") and options.get("v") == "v1":
-            return form, f"application/json;as={options['as']};v=v1;g=meta.k8s.io"
-    return "", JSON
+            return PLAIN
+        kind = form.removesuffix("List")
+        if kind in ("Table", "PartialObjectMetadata") and version in ("v1", "v1beta1") and options.get("g") == _GROUP:
+            return Form(kind, f"{_GROUP}/{version}", f"application/json;as={form};v={version};g={_GROUP}")
+    raise not_acceptable()
+
+
+def not_acceptable() -> StatusError:
+    return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(_ACCEPTED)}", {})
 
 
 def _selectors(request: Request, target: Target) -> tuple[Selector, FieldSelector]:

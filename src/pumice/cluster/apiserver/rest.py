@@ -21,7 +21,7 @@ from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.openapi import OPENAPI_PATH, OpenApi
 from pumice.cluster.apiserver.outside import Pending, attempted, until_done
-from pumice.cluster.apiserver.read import ReadHandler, form_of, warning_headers
+from pumice.cluster.apiserver.read import ReadHandler, form_of, not_acceptable, warning_headers
 from pumice.cluster.apiserver.remote import Containers
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, place_of, target_of
 from pumice.cluster.apiserver.status import StatusError
@@ -185,9 +185,8 @@ class RestHandler:
             bind(self.store, obj, target.namespace, str((obj.get("metadata") or {}).get("name") or ""), options)
             return Response.json(status.success(201), 201)
         if kind.reviewed_only:
-            if form_of(request)[0]:
-                accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-                raise StatusError(406, "NotAcceptable", f"only the following media types are accepted: {accepted}", {})
+            if form_of(request).kind:
+                raise not_acceptable()
             return Response.json(self.access.review(request.user, kind, obj, target.namespace), 201)
         if kind.namespaced and not target.namespace:
             raise status.method_not_allowed("create")

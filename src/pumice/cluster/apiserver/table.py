@@ -46,9 +46,15 @@ def _columns(kind: ServedKind) -> tuple[Column, ...]:
 
 
 def table(
-    kind: ServedKind, objects: Iterable[Object], now: float, metadata: Object, include: str = "Metadata", headed: bool = True
+    kind: ServedKind,
+    objects: Iterable[Object],
+    now: float,
+    metadata: Object,
+    include: str = "Metadata",
+    api_version: str = "meta.k8s.io/v1",
+    headed: bool = True,
 ) -> Object:
-    """A Table of objects. `include` is the part of each object that its row contains: None, Metadata or Object.
+    """A Table of objects in this version. `include` is the part of each object that its row contains: None, Metadata or Object.
 
     Without `headed` the column definitions are left out: a watch needs them only once.
     """
@@ -65,25 +71,25 @@ def table(
     ]
     return {
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": api_version,
         "metadata": metadata,
         "columnDefinitions": definitions if headed else None,
-        "rows": [_row(columns, obj, now, include) for obj in objects],
+        "rows": [_row(columns, obj, now, include, api_version) for obj in objects],
     }
 
 
-def _row(columns: tuple[Column, ...], obj: Object, now: float, include: str) -> Object:
+def _row(columns: tuple[Column, ...], obj: Object, now: float, include: str, api_version: str) -> Object:
     row: dict[str, Any] = {"cells": [column.cell(obj, now) for column in columns]}
     if include == "Object":
         row["object"] = obj
     elif include != "None":
-        row["object"] = partial(obj)
+        row["object"] = partial(obj, api_version)
     return row
 
 
-def partial(obj: Object) -> Object:
+def partial(obj: Object, api_version: str) -> Object:
     """An object's metadata alone."""
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+    return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": obj["metadata"]}
 
 
 _STEP = re.compile(r"\.?((?:[^.\[\]\\]|\\.)+)|\[(\*|-?\d+|'[^']*'|\"[^\"]*\"|\?\([^\[\]]*\))\]")

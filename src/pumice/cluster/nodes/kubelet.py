@@ -23,7 +23,7 @@ from pumice.cluster.bridges import StoreLister
 from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.cluster.nodes import pod_life
 from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
-from pumice.cluster.nodes.rejection import Milli, rejection, requests_of
+from pumice.cluster.nodes.rejection import Milli, Ports, host_ports_of, rejection, requests_of
 from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.cluster.store_writes import StoreWrites
 
@@ -92,12 +92,13 @@ SLICE_S = 0.005  #: how long a step may take, in seconds of the machine's time
 class _Held:
     """A pod that a kubelet has accepted."""
 
-    __slots__ = ("address", "alarm", "due", "generation", "needs", "node", "phase", "since", "uid", "waits_for_room")
+    __slots__ = ("address", "alarm", "due", "generation", "needs", "node", "phase", "ports", "since", "uid", "waits_for_room")
 
-    def __init__(self, uid: str, node: str, needs: Milli) -> None:
+    def __init__(self, uid: str, node: str, needs: Milli, ports: Ports) -> None:
         self.uid = uid
         self.node = node
         self.needs = needs
+        self.ports = ports
         self.phase = ""
         self.generation = 0  #: the pod's generation when the kubelet looked at it last
         self.address = ""
@@ -212,11 +213,12 @@ class Kubelets:
         """Accept the pod and give it its room on the node, or reject it and return None."""
         node = self._store.storage.get("nodes", ("", spec_of(pod)["nodeName"]))
         assert node is not None
-        held = _Held(uid_of(pod), name_of(node), requests_of(pod))
+        held = _Held(uid_of(pod), name_of(node), requests_of(pod), host_ports_of(pod))
         held.address = status_of(pod).get("podIP") or ""
         beside = self._on_node.setdefault(held.node, {})
         if pod_life.phase_of(pod) == pod_life.PENDING:
-            refused = rejection(pod, held.needs, node, (each.needs for each in beside.values()))
+            others = beside.values()
+            refused = rejection(pod, held.needs, node, (each.needs for each in others), (each.ports for each in others))
             if refused is not None:
                 self._write(key, pod, pod_life.rejected(pod, self._clock.now(), *refused))
                 self._events.tell(pod, "Warning", *refused)

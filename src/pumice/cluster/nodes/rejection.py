@@ -1,4 +1,5 @@
-"""What a kubelet checks when a pod is bound to its node: that the pod's node affinity fits, and that there is room for the pod."""
+"""What a kubelet checks when a pod is bound to its node: that the pod's node affinity fits, that its host ports are free, and that there is
+room for the pod."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -9,6 +10,8 @@ from pumice.api.quota import pod_usage
 from pumice.controllers.kubernetes.daemonset import fits
 
 Milli = dict[str, int]  #: by resource: the amount in thousandths
+Ports = frozenset[tuple[str, str, int]]  #: of the host: protocol, address and number
+ANY_ADDRESS = "0.0.0.0"
 
 
 class Rejection(NamedTuple):
@@ -22,17 +25,39 @@ def requests_of(pod: Object) -> Milli:
     return {name: amount for name, amount in charged.items() if not name.startswith(("requests.", "limits.", "count/")) and amount}
 
 
-def rejection(pod: Object, needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]]) -> Rejection | None:
-    """Why the node rejects the pod, given the requests of the others on it; None if it accepts the pod."""
+def host_ports_of(pod: Object) -> Ports:
+    """The ports of the host that the pod takes, but for those of init containers that end."""
+    spec = spec_of(pod)
+    sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
+    ports = [port for each in (*(spec.get("containers") or ()), *sidecars) for port in each.get("ports") or () if port.get("hostPort")]
+    return frozenset((port.get("protocol") or "TCP", port.get("hostIP") or ANY_ADDRESS, port["hostPort"]) for port in ports)
+
+
+def rejection(
+    pod: Object, needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]], taken: Iterable[Ports]
+) -> Rejection | None:
+    """Why the node rejects the pod, given the requests and the host ports of the others on it; None if it accepts the pod."""
     if not fits(spec_of(pod), node):
         text = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
         return Rejection("NodeAffinity", f"Pod was rejected: {text}")
+    wanted = host_ports_of(pod)
+    if wanted and any(_overlap(wanted, each) for each in taken):
+        text = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+        return Rejection("NodePorts", f"Pod was rejected: {text}")
     short = _shortage(needed, node, others)
     if short is None:
         return None
     text = f"Node didn't have enough resource: {short.name}, requested: {short.shown(short.amount)}"
     text += f", used: {short.shown(short.used)}, capacity: {short.shown(short.capacity)}"
     return Rejection(f"OutOf{short.name}", f"Pod was rejected: {text}")
+
+
+def _overlap(some: Ports, others: Ports) -> bool:
+    return any(
+        (protocol, port) == (other, taken) and (address == where or ANY_ADDRESS in (address, where))
+        for protocol, address, port in some
+        for other, where, taken in others
+    )
 
 
 class _Shortage(NamedTuple):
