@@ -1,6 +1,6 @@
 """What is made of the chart, by Helm: `python deploy/render.py` writes deploy/manifests, deploy/monitoring and the chart's CRDs anew.
 
-The definitions of the chart are those of the embedded API server. They are copies, since Helm warns of links.
+The definitions of the chart are those of the embedded API server, each whole in a file.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pumice.cluster.apiserver.bootstrap import definition_texts
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 CHART = HERE / "chart"
-DEFINITIONS = ROOT / "src/pumice/cluster/apiserver/crds"
 KUBERNETES = "1.36.1"  #: the version that is told to Helm where no cluster is asked
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: volcano-system\n"
 HEAD = "# Made of deploy/chart by deploy/render.py; change it there.\n"
@@ -51,7 +52,7 @@ def files() -> dict[Path, str]:
     for name in MONITORING:
         text = by_template(rendered("--no-hooks", "--set", f"monitoring.{name}.enabled=true"))["monitoring.yaml"]
         made[HERE / "monitoring" / f"{name.lower()}.yaml"] = text
-    return made | {CHART / "crds" / path.name: path.read_text() for path in DEFINITIONS.glob("*.yaml")}
+    return made | {CHART / "crds" / name: text for name, text in definition_texts().items()}
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pumice.cli.main import cli
 from pumice.cluster.apiserver import Store
 from tests.apiserver.server_process import Running
 
-CRDS = Path(__file__).parents[2] / "src/pumice/cluster/apiserver/crds"
+CRDS = Path(__file__).parents[2] / "deploy/chart/crds"
 
 
 class Terminal:

@@ -22,7 +22,7 @@ from pumice.client.transport import ListScope, as_dict
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
-MANIFESTS, DEFINITIONS = ROOT / "deploy/manifests", ROOT / "src/pumice/cluster/apiserver/crds"
+MANIFESTS, DEFINITIONS = ROOT / "deploy/manifests", ROOT / "deploy/chart/crds"
 PARTS = {"webhooks": "webhooks", "controllers": "controllers", "scheduler": "scheduler"}  #: part to user of the real cluster
 Right = tuple[str, str, str]  #: group, resource, verb
 #: nobody starts a program again that has lost its lead since the machine is busy

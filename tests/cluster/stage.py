@@ -17,9 +17,8 @@ from pumice.api.kinds import DEFINITIONS, HYPER_NODES, NODES, POD_GROUPS, PODS, 
 from pumice.client.client import Client
 from pumice.client.failures import ApiError, KubeError
 from pumice.client.transport import ListScope, PatchType, as_dict
-from pumice.cluster import apiserver
 
-CRDS = Path(apiserver.__file__).parent / "crds"
+CRDS = Path(__file__).parents[2] / "deploy/chart/crds"
 
 
 async def absent(call: Any) -> Any:

@@ -14,6 +14,7 @@ import yaml
 from pumice.api.json_objects import key_of
 from pumice.api.quantity import quantity
 from pumice.cli.main import cli
+from pumice.cluster.apiserver.bootstrap import definition_texts
 from pumice.controllers.admission.webhooks import HOOKS
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.hyper_node_tree import FILE, topologies_in
@@ -48,7 +49,9 @@ def container(part: str) -> dict[str, Any]:
 
 
 def test_the_chart_brings_the_definitions() -> None:
-    brought = [yaml.safe_load(path.read_text()) for path in (DEPLOY / "chart/crds").glob("*.yaml")]
+    files = {path.name: path.read_text() for path in (DEPLOY / "chart/crds").glob("*.yaml")}
+    assert files == definition_texts(), "run deploy/render.py"
+    brought = [yaml.safe_load(text) for text in files.values()]
     assert {"jobs.batch.volcano.sh", "queues.scheduling.volcano.sh"} <= {each["metadata"]["name"] for each in brought}
     chart = yaml.safe_load((DEPLOY / "chart/Chart.yaml").read_text())
     assert chart["appVersion"] == yaml.safe_load((DEPLOY / "chart/values.yaml").read_text())["image"]["tag"]

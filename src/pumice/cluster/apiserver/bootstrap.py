@@ -5,8 +5,10 @@ The parts are those of Kubernetes, except the right to impersonate service accou
 for Volcano's kinds and for metrics, as Volcano and metrics-server add them. Parts are labelled as in Kubernetes.
 """
 
+import re
 from collections.abc import Iterator
 from importlib.resources import files
+from textwrap import indent
 from typing import Any
 
 import yaml
@@ -21,6 +23,7 @@ _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _LABEL = "rbac.authorization.k8s.io/aggregate-to-"
 DEFAULTS = {"kubernetes.io/bootstrapping": "rbac-defaults"}  #: the label of roles that this module has made
+_INCLUDED = re.compile(r"^( *)# include (\w+)\n", re.MULTILINE)  #: in a definition: the name of a part in crds/parts
 UPDATED = "rbac.authorization.kubernetes.io/autoupdate"  #: annotation; "false" protects a role that a user has changed
 
 
@@ -213,9 +216,18 @@ def _ensure_role(store: Store, role: Object) -> None:
 
 def volcano_definitions() -> list[Object]:
     """The CustomResourceDefinitions of Volcano's kinds, which suit this server and any other API server."""
+    return [yaml.load(text, yaml.CSafeLoader) for _, text in sorted(definition_texts().items())]
+
+
+def definition_texts() -> dict[str, str]:
+    """The files of the definitions by name, with the parts that several of them share in their places."""
     folder = files(__package__) / "crds"
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".yaml"))
-    return [yaml.load((folder / name).read_text(), yaml.CSafeLoader) for name in names]
+    parts = {entry.name.removesuffix(".yaml"): entry.read_text() for entry in (folder / "parts").iterdir()}
+
+    def whole(text: str) -> str:
+        return _INCLUDED.sub(lambda found: indent(whole(parts[found[2]]), found[1]), text)
+
+    return {entry.name: whole(entry.read_text()) for entry in folder.iterdir() if entry.name.endswith(".yaml")}
 
 
 def _ensure(store: Store, resource: str, obj: Object, namespace: str = "") -> None:

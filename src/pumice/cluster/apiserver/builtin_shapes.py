@@ -1,5 +1,9 @@
 """The built-in types, read from the tables in `types/` into shapes on first use. Each group version has a file.
 
+A table has the names of structs at the margin, and below each its fields: name, type, protobuf field number, then options. merge=K is a
+strategic merge by key K, keys=A,B server-side apply by keys, set a set, atomic one value, inline no level of its own. A zero value is left
+out in JSON, but not that of a *type, or of a field that is required or has the option zero.
+
 A struct is looked up as `shape_of("core.v1.Pod")`. The fields of an inlined struct become fields of its owner, as in JSON.
 """
 
@@ -8,7 +12,7 @@ from importlib.resources import files
 from pumice.cluster.apiserver.schema import EITHER, RULES, SCALARS, Shape
 
 _structs: dict[str, Shape] = {}
-_unread: dict[str, list[list[str]]] = {}  #: the lines of structs whose fields have not been read yet
+_unread: dict[str, list[list[str]]] = {}  #: the fields of structs whose fields have not been read yet
 
 
 def shape_of(name: str) -> Shape:
@@ -19,16 +23,16 @@ def shape_of(name: str) -> Shape:
 
 
 def _load(module: str) -> None:
-    blocks = (files(__package__) / "types" / f"{module}.txt").read_text().split("\n\n")
-    for block in blocks:
-        if block.startswith("#"):
-            continue
-        heading, *lines = block.strip().splitlines()
-        name, *options = heading.split()
-        struct = Shape("struct", name=f"{module}.{name}")
-        struct.atomic = "atomic" in options
-        _structs[struct.name] = struct
-        _unread[struct.name] = [line.split() for line in lines]
+    fields: list[list[str]] = []
+    for line in (files(__package__) / "types" / f"{module}.txt").read_text().splitlines():
+        if line.startswith(" "):
+            fields.append(line.split())
+        elif not line.startswith("#"):
+            name, *options = line.split()
+            struct = Shape("struct", name=f"{module}.{name}")
+            struct.atomic = "atomic" in options
+            _structs[struct.name] = struct
+            _unread[struct.name] = fields = []
     for name in [name for name in _unread if name.startswith(f"{module}.")]:
         _fill(name, module)
 
