@@ -1,8 +1,12 @@
-"""Small random states for Volcano's scheduler: nodes, queues, gangs of which some run, and a configuration."""
+"""Small random states for Volcano's scheduler: nodes, queues, gangs of which some run, and a configuration.
+
+Plain ones; some with rules about where pods may go; and some with HyperNodes and gangs that are limited to them.
+"""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import yaml
@@ -25,6 +29,8 @@ Document = dict[str, Any]
 class State:
     """One state; the same for the same seed."""
 
+    nodes = (1, 4)  #: at least and at most
+
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)
         self._often = lambda share: self._draw.random() < share
@@ -33,7 +39,7 @@ class State:
         self._tree = self._with_capacity and self._often(0.4)
         self._left: dict[str, dict[str, float]] = {}  #: by node: room for running pods
         self._seconds = 0
-        nodes = [self._node(f"n{number}") for number in range(1, self._draw.randint(2, 5))]
+        nodes = [self._node(f"n{number}") for number in range(1, self._draw.randint(*self.nodes) + 1)]
         queues = self._queues()
         names = [item["metadata"]["name"] for item in queues if item["metadata"]["name"] != "root"]
         gangs = [item for number in range(self._draw.randint(2, 6)) for item in self._gang(f"j{number}", self._draw.choice(names))]
@@ -136,6 +142,111 @@ class State:
                 left.update({key: left[key] - amount for key, amount in needed.items()})
                 return name
         return None
+
+
+class Ruled(State):
+    """A state with labels, affinities, spreading, ports, roles that have minima, pods that request nothing, and plugins for these."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        by_kind: dict[str, list[Document]] = {}
+        for item in self.documents:
+            by_kind.setdefault(item["kind"], []).append(item)
+        for node in by_kind["Node"]:
+            node["metadata"]["labels"] = {"zone": self._draw.choice("ab"), "volcano.sh/nodegroup-name": self._draw.choice(["g1", "g2"])}
+        pods_of: dict[str, list[Document]] = {}
+        for pod in by_kind.get("Pod", ()):
+            pods_of.setdefault(pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"], []).append(pod)
+        for group in by_kind["PodGroup"]:
+            self._rule(group, pods_of[group["metadata"]["name"]])
+        plugins = []
+        if self._often(0.3):
+            plugins.append({"name": "nodegroup"})
+            for queue in by_kind["Queue"]:
+                if queue["metadata"]["name"] != "root" and self._often(0.6):
+                    rule = self._draw.choice(["required", "preferred"]) + "DuringSchedulingIgnoredDuringExecution"
+                    side = self._draw.choice(["nodeGroupAffinity", "nodeGroupAntiAffinity"])
+                    queue["spec"]["affinity"] = {side: {rule: [self._draw.choice(["g1", "g2"])]}}
+        if self._often(0.3):
+            kinds = {name: {"type": self._draw.choice(["LeastAllocated", "MostAllocated"]), "weight": 1} for name in ("cpu", "memory")}
+            plugins.append({"name": "resource-strategy-fit", "arguments": {"resourceStrategyFitWeight": 10, "resources": kinds}})
+        if self._often(0.3):
+            plugins.append({"name": "task-topology", "arguments": {"task-topology.weight": 10}})
+        add_plugins(by_kind["ConfigMap"][0], plugins)
+
+    def _rule(self, group: Document, pods: list[Document]) -> None:
+        label = {"app": group["metadata"]["name"]}
+        chosen = self._draw.choice(
+            ["none", "none", "selector", "apart", "together", "spread", "ports", "nothing", "roles", "topology", "soft"]
+        )
+        if chosen == "roles":
+            roles = Counter(pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in pods)
+            group["spec"]["minTaskMember"] = {role: self._draw.randint(0, count) for role, count in roles.items()}
+        elif chosen == "topology":
+            side = self._draw.choice(["volcano.sh/task-topology-affinity", "volcano.sh/task-topology-anti-affinity"])
+            group["metadata"]["annotations"] = {side: self._draw.choice(["m,w", "w", "m"])}
+        rule = {"labelSelector": {"matchLabels": label}, "topologyKey": self._draw.choice(["kubernetes.io/hostname", "zone"])}
+        rules: dict[str, Document] = {
+            "selector": {"nodeSelector": {"zone": self._draw.choice("ab")}},
+            "apart": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}},
+            "together": {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}},
+            "spread": {"topologySpreadConstraints": [rule | {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+            "soft": {
+                "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 50, "podAffinityTerm": rule}]}}
+            },
+        }
+        for pod in pods:
+            pod["metadata"]["labels"] = label
+            pod["spec"] |= rules.get(chosen, {})
+            container = pod["spec"]["containers"][0]
+            if chosen == "ports":
+                container["ports"] = [{"containerPort": 80, "hostPort": 80}]
+            elif chosen == "nothing" and self._often(0.6):
+                container["resources"] = {}
+
+
+class InDomains(State):
+    """A state with two tiers of HyperNodes, and gangs that are limited to one, prefer one, or are in parts."""
+
+    nodes = (2, 6)
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        nodes = [item["metadata"]["name"] for item in self.documents if item["kind"] == "Node"]
+        split = self._draw.randint(1, len(nodes) - 1)
+        racks = {"r1": nodes[:split], "r2": nodes[split:]}
+        self.documents += [_hypernode(name, 1, "Node", members) for name, members in racks.items()]
+        self.documents.append(_hypernode("s1", 2, "HyperNode", list(racks)))
+        for item in self.documents:
+            if item["kind"] == "PodGroup" and self._often(0.6):
+                self._limit(item)
+        add_plugins(self.documents[0], [{"name": "network-topology-aware"}] if self._often(0.8) else [])
+
+    def _limit(self, group: Document) -> None:
+        tier = {"mode": "hard", "highestTierAllowed": self._draw.choice([1, 1, 2])}
+        if self._often(0.7):
+            group["spec"]["networkTopology"] = tier if self._often(0.7) else {"mode": "soft"}
+            return
+        size = self._draw.choice([1, 2])
+        policy = {"name": "part", "labelSelector": {"matchLabels": {"app": "part"}}, "matchLabelKeys": ["part"], "subGroupSize": size}
+        group["spec"]["subGroupPolicy"] = [policy | {"networkTopology": tier} | ({"minSubGroups": 1} if self._often(0.5) else {})]
+        name = group["metadata"]["name"]
+        its = [item for item in self.documents if item["kind"] == "Pod" and item["metadata"]["name"].startswith(f"{name}-")]
+        for number, pod in enumerate(its):
+            pod["metadata"]["labels"] = {"app": "part", "part": str(number // size)}
+
+
+def add_plugins(configuration: Document, plugins: list[Document]) -> None:
+    """Add these to the last tier."""
+    read = yaml.safe_load(configuration["data"]["volcano-scheduler.conf"])
+    read["tiers"][-1]["plugins"] += plugins
+    configuration["data"]["volcano-scheduler.conf"] = yaml.safe_dump(read, sort_keys=False)
+
+
+def _hypernode(name: str, tier: int, kind: str, members: list[str]) -> Document:
+    listed = [{"type": kind, "selector": {"exactMatch": {"name": member}}} for member in members]
+    head = {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode", "metadata": {"name": name}}
+    return head | {"spec": {"tier": tier, "members": listed}}
 
 
 def _priority_classes() -> list[Document]:
