@@ -9,12 +9,10 @@ from msgspec.structs import replace
 
 from pumice.api.errors import InputError
 from pumice.cli.inputs import release_of
-from pumice.scheduler.config import KUBE_DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions, GroupTry, PreemptionTry
 from pumice.scheduler.framework.features import DEFAULT, GATES, NOT_PROVIDED, minor_of, read_gates, read_release, release
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, GroupOutcome, Only
-from pumice.scheduler.framework.world import Nowhere
 from pumice.scheduler.kube.group_queue import GroupQueue
 from pumice.scheduler.kube.groups import Group, GroupEntity, Groups
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
@@ -269,22 +267,6 @@ def test_the_nomination_of_a_member_that_has_its_place_counts_no_more() -> None:
         member("p2", "g", priority=9),
     )
     assert outcome.evictions == ["low2"] and outcome.nominations == {"p2": "n1"}
-
-
-class Broken(Nowhere):
-    """A world whose extenders do not answer."""
-
-    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> Any:
-        return self
-
-    def call(self, verb: str, arguments: dict[str, Any]) -> Any:
-        raise OSError("it is down")
-
-
-def test_a_member_that_an_extender_cannot_bind_comes_back() -> None:
-    conf = f"{KUBE_DEFAULT}extenders: [{{urlPrefix: http://127.0.0.1:1/x, bindVerb: bind}}]\n"
-    outcome = play(TWO, group("g"), member("p", "g"), conf=conf, world=Broken())
-    assert outcome.told == {"p": "SchedulerError: extender/x: it is down"} and outcome.groups == {"g": ("Scheduled", "")}
 
 
 def test_a_placed_member_of_a_group_that_waits_for_its_victims_keeps_its_nomination() -> None:

@@ -120,6 +120,9 @@ class Faulty:
         await self._after(fault)
         return answer
 
+    def check_fence(self) -> None:
+        self._transport.check_fence()
+
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         return await self._call("get", lambda: self._transport.get(resource, ref))
 

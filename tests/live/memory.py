@@ -110,6 +110,9 @@ class MemoryServer:
         if self._away:
             raise NoAnswer("connection refused", sent=False)
 
+    def check_fence(self) -> None:
+        """There is none."""
+
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         await self._reached()
         return msgspec.json.encode(self._find(resource, ref))

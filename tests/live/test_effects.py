@@ -17,6 +17,7 @@ from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Bind, Decisions, Evict, GroupCondition, GroupEvent, GroupStatus, Pipelined, Waiting
+from pumice.scheduler.framework.policy import ExtenderSpec
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS
@@ -60,9 +61,10 @@ def test_a_bind_names_the_very_pod_and_what_plugins_write_with_it(cluster: Clust
     assert asked.binds == [BindPod(ObjectRef("p", "ns", "uid-p"), "n1", {"volcano.sh/gpu-index": "0"})]
 
 
-def test_what_an_extender_has_bound_is_only_waited_for(cluster: Cluster) -> None:
-    asked = of(cluster, Decisions(binds=[Bind(cluster.tasks["ns/p"], "n1", {}, "http://extender")]))
-    assert asked.binds[0].already
+def test_a_bind_that_is_left_to_an_extender_says_to_which(cluster: Cluster) -> None:
+    binder = ExtenderSpec("http://extender", bind_verb="bind")
+    asked = of(cluster, Decisions(binds=[Bind(cluster.tasks["ns/p"], "n1", {}, binder)]))
+    assert asked.binds[0].binder is binder
 
 
 def test_an_eviction_is_told_on_the_pod_and_on_its_group(cluster: Cluster) -> None:

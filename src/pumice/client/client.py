@@ -157,6 +157,10 @@ class Client:
         other._may_write = may_write
         return other
 
+    def check_fence(self) -> None:
+        if self._may_write is not None and not self._may_write():
+            raise Fenced("not sent, another replica may lead")
+
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         return await self._call("GET", resource.path(ref.name, ref.namespace), form=PLAIN, repeatable=True)
 
@@ -242,8 +246,7 @@ class Client:
             wait_s = self._bucket.reserve(self._clock())
             if wait_s:
                 await asyncio.sleep(wait_s)
-            if self._may_write is not None and not self._may_write():
-                raise Fenced(f"{method} {target}: not sent, another replica may lead")
+            self.check_fence()
             return await self._wire.call(method, target, body, form, self._timeout_s)
 
 

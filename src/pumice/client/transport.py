@@ -50,6 +50,9 @@ class PatchType(Enum):
 class Transport(Protocol):
     """The calls to an API server. They raise ApiError, NoAnswer, NoCredentials and, for writes only, Fenced."""
 
+    def check_fence(self) -> None:
+        """Raise Fenced if writes are not sent now. For a write that somebody else is asked to do."""
+
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes: ...
 
     def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:

@@ -49,6 +49,9 @@ class InProcess:
         self._options = WriteOptions(manager=manager, validation="Ignore")
         self._writes = 0
 
+    def check_fence(self) -> None:
+        """There is none: a component of this process has no other replica."""
+
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         with _answering():
             return _encode(self._store.get(self._kind(resource), ref.name, ref.namespace))

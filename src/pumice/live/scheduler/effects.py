@@ -206,7 +206,7 @@ def about_group(job: Job) -> InvolvedObject:
 
 
 def _bind(bind: Bind, cluster: Cluster, sent_status: SentStatus) -> BindPod:
-    made = _blamed_bind(bind)._replace(already=bool(bind.bound_by), needs=prerequisites(cluster, bind.task))
+    made = _blamed_bind(bind)._replace(binder=bind.binder, needs=prerequisites(cluster, bind.task))
     sent_status.forget_pod(bind.task.uid)
     return made
 

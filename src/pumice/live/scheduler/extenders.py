@@ -20,9 +20,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pumice.api.kinds import ObjectRef
 from pumice.api.structs import encode
+from pumice.client.failures import KubeError
 from pumice.http.connection import Answer, TooLong
 from pumice.http.pool import LARGEST_ANSWER, fetch
+from pumice.scheduler.framework.policy import ExtenderSpec
+from pumice.scheduler.kube.extenders import fields_of
 
 FAILURES = 3  #: in a row, until an extender is left alone
 LOST_S = 10.0  #: the most that an extender may cost a cycle by not answering
@@ -56,8 +60,6 @@ class HttpExtender:
         self._max_bytes = options.get("max_bytes", LARGEST_ANSWER)
         self._on_failure = on_failure
         self._clock = clock
-        self._loop = asyncio.new_event_loop()  # cycles run beside the loop of the process, or without one
-        weakref.finalize(self, self._loop.close)
         self._failures = 0  #: in a row
         self._why = ""  #: the reason of the last failure
         self._asked_again_at = 0.0
@@ -75,7 +77,7 @@ class HttpExtender:
             raise OSError(f"POST {path}: not asked for now, it does not answer ({self._why})")
         began = self._clock()
         try:
-            answer = self._loop.run_until_complete(self._post(verb.strip("/"), encode(arguments)))
+            answer = self._loop.run_until_complete(self.post(verb, arguments))
         except TooLong as error:
             self._answered()
             raise ValueError(f"POST {path}: answered {error}") from None
@@ -86,9 +88,16 @@ class HttpExtender:
         self._answered()
         return _content(path, answer)
 
-    async def _post(self, verb: str, body: bytes) -> Answer:
-        headers = {"Content-Type": "application/json"}
-        target, tls = f"{self._url}/{verb}", self._context if self._url.startswith("https:") else None
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Cycles run beside the loop of the process, or without one."""
+        loop = asyncio.new_event_loop()
+        weakref.finalize(self, loop.close)
+        return loop
+
+    async def post(self, verb: str, arguments: dict[str, Any]) -> Answer:
+        headers, body = {"Content-Type": "application/json"}, encode(arguments)
+        target, tls = f"{self._url}/{verb.strip('/')}", self._context if self._url.startswith("https:") else None
         return await fetch(target, headers=headers, body=body, tls=tls, timeout_s=self._timeout_s, max_bytes=self._max_bytes)
 
     # ---- whether it is called
@@ -140,6 +149,18 @@ class HttpExtender:
                 pem.touch(mode=0o600)
                 pem.write_bytes(base64.b64decode(tls["cert_data"]) + b"\n" + base64.b64decode(tls.get("key_data") or ""))
                 context.load_cert_chain(pem)
+
+
+async def bind_by(spec: ExtenderSpec, pod: ObjectRef, node: str) -> None:
+    """Let the extender bind a pod. Raises KubeError; it is not asked again then, as kube-scheduler does not."""
+    extender = HttpExtender(spec.url, spec.timeout_s, dict(spec.options))
+    arguments = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node}
+    try:
+        answer = fields_of(_content(spec.bind_verb, await extender.post(spec.bind_verb, arguments)) or {})
+    except (OSError, ValueError) as error:
+        raise KubeError(f"{spec.name}: {error or 'no answer in time'}") from None
+    if answer.get("error"):
+        raise KubeError(f"{spec.name}: {answer['error']}")
 
 
 def _content(path: str, answer: Answer) -> Any:

@@ -13,6 +13,7 @@ from msgspec import Struct, json, to_builtins
 from pumice.api.kinds import NATIVE_POD_GROUP, Kind, ObjectRef
 from pumice.api.structs import encode
 from pumice.client.events import EventRecord
+from pumice.scheduler.framework.policy import ExtenderSpec
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube.devices.allocation import Pick
 from pumice.scheduler.plugins.kube.devices.claims import Mapped, group_claims, named_claims, reach, special_key
@@ -141,12 +142,12 @@ def _configs(cluster: Cluster, allotted: Allotted) -> list[dict[str, Any]]:
 
 
 class BindPod(NamedTuple):
-    """Bind a pod to a node, once its `needs` are ready. `already`: an extender has bound the pod, and only the watch must show it."""
+    """Bind a pod to a node, once its `needs` are ready. `binder`: the extender that binds it in our place."""
 
     pod: ObjectRef
     node: str
     annotations: dict[str, str]
-    already: bool = False
+    binder: ExtenderSpec | None = None
     needs: Prerequisites = NONE
 
 

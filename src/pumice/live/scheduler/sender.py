@@ -229,9 +229,9 @@ class Sender:
     async def _bind(self, request: BindPod) -> None:
         self._outcomes.reached(request, "PreBound")
         attempt, started = 0, self._clock.now()
-        while not request.already:
+        while True:
             try:
-                await bind(self._transport, request.pod, request.node, request.annotations)
+                await self._bound(request)
                 break
             except Fenced:
                 return self._outcomes.fenced()
@@ -242,12 +242,20 @@ class Sender:
                 if not _may_still_bind(error, attempt):
                     self._outcomes.failed(request, error)
                     pod = await self._pod_now(request.pod)
-                    if attempt >= BIND_TRIES or not _is_bindable(pod):
+                    if attempt >= BIND_TRIES or request.binder is not None or not _is_bindable(pod):
                         return await self._give_up(request, pod, error)
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
             attempt += 1
         self._outcomes.took("Bind", self._clock.now() - started)
         return self._outcomes.done(request, b"")
+
+    async def _bound(self, request: BindPod) -> None:
+        if request.binder is None:
+            return await bind(self._transport, request.pod, request.node, request.annotations)
+        from pumice.live.scheduler.extenders import bind_by  # few configurations have extenders
+
+        self._transport.check_fence()
+        return await bind_by(request.binder, request.pod, request.node)
 
     async def _evict(self, request: EvictPod) -> None:
         if not await self._are_noted(request.noted):

@@ -82,6 +82,9 @@ class FaultyTransport:
                 raise ApiError(500, "InternalError", "made to fail")
         return await call()
 
+    def check_fence(self) -> None:
+        self._transport.check_fence()
+
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         return await self._call(lambda: self._transport.get(resource, ref))
 

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from pumice.scheduler.engine import Evaluation, Reason
 from pumice.scheduler.engine.plan import plan
-from pumice.scheduler.framework.decisions import GATED, Bind, HeldBack, Waiting
+from pumice.scheduler.framework.decisions import GATED, HeldBack, Waiting
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import SCHEDULE, Action, Profiles
 from pumice.scheduler.framework.session import Session
@@ -195,9 +197,6 @@ class ScheduleLoop:
         return claims.text if isinstance(claims, Reason) and claims is not IN_USE else ""
 
     def _bind(self, task: Task, row: int) -> None:
-        binder = next((e for e in self.extenders if e.spec.bind_verb and e.interested(task)), None)
-        if binder is not None:
-            binder.bind(task, self.session.nodes.names[row])
         self.nominations.drop(task)
         if task.nominated != self.session.nodes.names[row]:
             self.waiting.nomination_ended(task)
@@ -205,9 +204,9 @@ class ScheduleLoop:
         with self._statement as statement:
             statement.allocate(task, row)
             statement.commit()
+        binder = next((extender.spec for extender in self.extenders if extender.spec.bind_verb and extender.interested(task)), None)
         if binder is not None:
-            bind = self.session.decisions.binds.pop()
-            self.session.decisions.binds.append(Bind(bind.task, bind.node, bind.annotations, binder.spec.name))
+            self.session.decisions.binds[-1] = replace(self.session.decisions.binds[-1], binder=binder)
 
     # -- runs of equal pods
 

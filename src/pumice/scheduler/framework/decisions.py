@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from pumice.api.groups import NativePodGroup
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.job_classes import Member, filled
+from pumice.scheduler.framework.policy import ExtenderSpec
 from pumice.scheduler.model import Job, Task
 
 T = TypeVar("T")
@@ -22,12 +23,12 @@ GATED = "SchedulingGated"  #: the reason of pods that are not tried
 
 
 class Bind(Struct, frozen=True):
-    """Bind a pod to a node. `annotations` are written to the pod with the bind. `bound_by`: the extender that has bound it already."""
+    """Bind a pod to a node. `annotations` are written to the pod with the bind. `binder`: the extender that is to bind it in our place."""
 
     task: Task
     node: str
     annotations: dict[str, str]
-    bound_by: str = ""
+    binder: ExtenderSpec | None = None
 
 
 class Evict(Struct, frozen=True):

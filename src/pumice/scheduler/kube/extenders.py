@@ -71,13 +71,13 @@ class Extender:
             raise self._failure(error) from None
 
     def _filtered(self, answer: Any, rows: list[int]) -> tuple[Mask, dict[int, tuple[str, bool]]]:
-        fields = _fields(answer)
+        fields = fields_of(answer)
         if fields.get("error"):
             raise ValueError(str(fields["error"]))
         named = fields.get("nodenames") if self.spec.names_only else None
         if named is None:
-            items = _fields(fields.get("nodes") or {}).get("items") or []
-            named = [_fields(_fields(item).get("metadata")).get("name") for item in _list(items)]
+            items = fields_of(fields.get("nodes") or {}).get("items") or []
+            named = [fields_of(fields_of(item).get("metadata")).get("name") for item in _list(items)]
         asked = {self._table.names[row]: row for row in rows}
         kept = np.zeros(len(self._table), bool)
         for name in _list(named):
@@ -98,7 +98,7 @@ class Extender:
         scores = np.zeros(len(self._table))
         try:
             for entry in _list(self._call(self.spec.prioritize_verb, self._about(task, rows)) or []):
-                fields = _fields(entry)
+                fields = fields_of(entry)
                 row = self._table.rows.get(str(fields.get("host")), -1)
                 if row >= 0:
                     scores[row] = float(fields.get("score") or 0) * SCALE
@@ -111,7 +111,7 @@ class Extender:
     def preempt(self, task: Task, victims: Victims) -> Victims:
         """The rows that the extender accepts, with the victims that it names there. Raises AttemptFailed."""
         try:
-            answer = _fields(self._call(self.spec.preempt_verb, self._proposal(task, victims)))
+            answer = fields_of(self._call(self.spec.preempt_verb, self._proposal(task, victims)))
             found = self._named(answer, victims)
         except (OSError, ValueError) as error:
             if self.spec.ignorable:
@@ -140,31 +140,19 @@ class Extender:
             row = self._table.rows.get(name, -1)
             if row not in asked:
                 raise ValueError(f'names victims on node "{name}", which is no candidate')
-            fields = _fields(its_victims)
+            fields = fields_of(its_victims)
             there = {task.uid: task for task in with_pods(self._table.tasks[row].values())}
             pods = []
             for entry in _list(fields.get("pods") or []):
-                uid = str(_fields(entry).get("uid"))
+                uid = str(fields_of(entry).get("uid"))
                 if uid not in there:
                     raise ValueError(f'names a victim "{uid}" that is not on node "{name}"')
                 pods.append(there[uid])
             found[row] = (pods, int(fields.get("numpdbviolations") or 0))
         return found
 
-    # -- bind
 
-    def bind(self, task: Task, node: str) -> None:
-        """Let the extender bind the pod. Raises AttemptFailed."""
-        arguments = {"PodName": task.name, "PodNamespace": task.namespace, "PodUID": task.uid, "Node": node}
-        try:
-            answer = _fields(self._call(self.spec.bind_verb, arguments) or {})
-            if answer.get("error"):
-                raise ValueError(str(answer["error"]))
-        except (OSError, ValueError) as error:
-            raise self._failure(error) from None
-
-
-def _fields(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, Any]:
     """A mapping with its keys in lower case: extenders write them as they like."""
     return {str(key).lower(): item for key, item in _mapping(value).items()}
 

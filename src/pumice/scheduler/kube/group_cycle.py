@@ -13,7 +13,6 @@ from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Profiles
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.waiting_pods import GroupOutcome
-from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.kube.find_node import NodeFinder
 from pumice.scheduler.kube.group_attempt import GroupAttempt
 from pumice.scheduler.kube.group_post_filters import GroupPostFilters, PostFilterAnswer
@@ -31,7 +30,7 @@ ANY = "PreemptLowerPriority"  #: the preemption policy of a pod or group that st
 
 
 class Acts(NamedTuple):
-    """What the loop does for a group's members. `bind` raises AttemptFailed."""
+    """What the loop does for a group's members."""
 
     bind: Callable[[Task, int], None]
     tell: Callable[[Task, str, str], None]
@@ -80,13 +79,14 @@ class GroupCycle:
             _add(results, answer := filters.run(results))
         for task, row in lifted:
             self._nominations.add(task, row)
-        went_well = [self._decide(results[leaf.uid], answer) for leaf in entity.root.leaves]
+        for leaf in entity.root.leaves:
+            self._decide(results[leaf.uid], answer)
         result = "waiting_on_preemption" if answer.makes_room else _RESULTS[_outcome(results[entity.root.uid].status)]
         self._session.decisions.group_tries.append(tried := GroupTry(profile, result))
         observer.ends(Stage.GROUP, tried)
         left = [task for task in entity.tasks if task.status == status.PENDING]
-        self._session.scheduling_queue.group_tried(entity, outcome if all(went_well) else GroupOutcome.FAILED, left, self._session.now)
-        return _rest(entity) if root.is_success and all(went_well) and left else None
+        self._session.scheduling_queue.group_tried(entity, outcome, left, self._session.now)
+        return _rest(entity) if root.is_success and left else None
 
     def _lift_nominations(self, entity: GroupEntity) -> Places:
         """Take the nominations of the group's members away for the time of the attempt: they hold no room against one another, as upstream
@@ -130,28 +130,18 @@ class GroupCycle:
 
     # -- decisions
 
-    def _decide(self, result: GroupResult, answer: PostFilterAnswer) -> bool:
-        """Decide what becomes of the members of a PodGroup. Return whether all binds went well."""
-        went_well = True
+    def _decide(self, result: GroupResult, answer: PostFilterAnswer) -> None:
+        """Decide what becomes of the members of a PodGroup."""
         for member in result.members:
             if result.status.is_error:
                 self._fail(member.task, member.status if member.status.is_error else result.status)
             elif not member.status.is_success:
                 self._wait(member, answer)
             elif result.status.is_success:
-                went_well &= self._bind(member)
+                self._acts.bind(member.task, member.row)
             else:
                 self._drag_down(member, result.status, answer)
         self._note(result)
-        return went_well
-
-    def _bind(self, member: MemberResult) -> bool:
-        try:
-            self._acts.bind(member.task, member.row)
-        except AttemptFailed as error:
-            self._fail(member.task, Status(Code.ERROR, [str(error)]))
-            return False
-        return True
 
     def _fail(self, task: Task, why: Status) -> None:
         self._preemption.nominate(task, -1)
