@@ -28,7 +28,7 @@ def imported() -> None:
 
 
 def reads() -> None:
-    """Collect ten times more rarely until `collect_seldom` is called: all that is now read of a cluster stays."""
+    """Collect ten times more rarely until `collect_seldom` is called: all that is now imported, or read of a cluster, stays."""
     gc.set_threshold(500_000, 20, 100)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from pumice.api.cel import Program
 from pumice.api.cel.check import Environment
-from pumice.api.cel.tree import CelError
+from pumice.api.cel.errors import CelError
+from pumice.api.cel.program import Program
 from pumice.api.cel.values import DYN, Optional
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store
 from tests.apiserver.made import store

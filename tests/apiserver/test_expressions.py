@@ -61,7 +61,7 @@ class Turns:
             except Pending as pending:
                 return await until_done(self._store, lambda: self._turn(work), pending)
             finally:
-                self._store.expressions.close()
+                await self._store.expressions.close()
 
         return asyncio.run(main())
 

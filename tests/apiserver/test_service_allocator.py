@@ -214,6 +214,17 @@ def test_an_ipaddress_says_which_service_has_a_cluster_ip() -> None:
     assert noted(made) == {}
 
 
+def test_an_ipaddress_of_a_service_comes_back_also_if_the_deleted_one_named_somebody_else() -> None:
+    made, older = store(), store()
+    create(older, "web", kind="ClusterIP")
+    address, kept = address_of(older, "web"), older.find("services", "default", "web")
+    parent = {"resource": "gateways", "group": "gateway.networking.k8s.io", "namespace": "default", "name": "mine"}
+    made.create(IP_ADDRESSES, {"metadata": {"name": address}, "spec": {"parentRef": parent}})
+    made.restore("services", ("default", "web"), kept)  # type: ignore[arg-type]
+    made.delete(IP_ADDRESSES, address)
+    assert noted(made) == {address: "web"}
+
+
 def test_the_address_of_an_ipaddress_of_somebody_else_is_not_given_out() -> None:
     made, twin = store(), store()
     create(twin, "web", kind="ClusterIP")

@@ -53,6 +53,7 @@ def test_only_the_store_writes_into_its_storage() -> None:
     assert [path for path, text in texts.items() if re.search(r"storage\.(put|remove)\(", text)] == ["cluster/apiserver/store.py"]
     trusted = Counter({path: len(re.findall(r"\.(put|remove)_trusted\(", text)) for path, text in texts.items()})
     assert +trusted == {
+        "cluster/apiserver/aggregation.py": 1,
         "cluster/apiserver/crd.py": 3,
         "cluster/apiserver/archive.py": 2,
         "cluster/apiserver/binding.py": 1,

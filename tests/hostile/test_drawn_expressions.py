@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pumice.api.cel import Program, values
+from pumice.api.cel import values
 from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
+from pumice.api.cel.errors import CompileError, EvaluationError
 from pumice.api.cel.functions import FUNCTIONS, METHODS
 from pumice.api.cel.library import lists
+from pumice.api.cel.program import Program
 from pumice.api.cel.syntax import _EACH
-from pumice.api.cel.tree import CompileError, EvaluationError
 from pumice.api.cel.values import DYN
 from pumice.api.patterns import MOST_WORK, PatternError, pattern
 from pumice.cluster.apiserver import StatusError

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pumice.api.cel import Program, condition
 from pumice.api.cel.activation import EACH_EXPRESSION, Purse
 from pumice.api.cel.check import Environment
-from pumice.api.cel.tree import CompileError, CostError, EvaluationError
+from pumice.api.cel.errors import CompileError, CostError, EvaluationError
+from pumice.api.cel.program import Program, condition
 from pumice.api.cel.values import ANY, DYN, equal
 from pumice.api.devices import Device
 from pumice.api.structs import convert

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -26,9 +26,8 @@ from pumice.cluster.control_plane import ControlPlane, last_instant
 from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.live.clock import WallClock
 from pumice.live.scheduler.answering import FitQuestions
-from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.http_world import HttpWorld
-from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.loop import Keeper, Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.reloader import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
@@ -76,7 +75,7 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
     await plane.start()
     options = Options(schedulers=schedulers, period_s=max(1.0, CYCLE_S * wanted.speed))
     try:
-        with black_box(wanted.record, options, clock.now) as box:
+        with _recorded(wanted.record, options, clock) as box:
             policy, world, transport = wanted.policy, HttpWorld(), plane.transport("pumice")
             scheduler = Scheduler(transport, policy, options, clock, world=world, where=on_a_thread, keeper=box)
             plane.store.admission.add([warn_of_what_never_fits(FitQuestions(scheduler).glance)])
@@ -102,6 +101,15 @@ def _refuse_taken(host: str, port: int) -> None:
     """Raise OSError if the address is taken, before anything is written to --data."""
     if port:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+
+
+def _recorded(folder: str, options: Options, clock: RunningClock) -> AbstractContextManager[Keeper | None]:
+    """A context with the black box that writes into the folder; with None if no folder is given. Raises InputError."""
+    if not folder:
+        return nullcontext()
+    from pumice.live.scheduler.black_box import black_box
+
+    return black_box(folder, options, clock.now)
 
 
 def _reloaders(wanted: UpRequest, scheduler: Scheduler) -> Iterator[Reloader]:

@@ -136,6 +136,7 @@ async def _serve(
     for name in ENDINGS:
         asyncio.get_running_loop().add_signal_handler(name, ended.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
+    interpreter.reads()
     from pumice.cli.clusters import merged
     from pumice.cli.embedded import running  # the engine takes half a second to import: not for --help
     from pumice.cli.up_options import wanted
@@ -145,7 +146,7 @@ async def _serve(
     async with running(asked) as cluster, _page(cluster, page_ports, asked.record, asked.prometheus) as page:
         if ended.is_set():
             return 0
-        interpreter.settle()
+        interpreter.collect_seldom()
         cluster.server.kubeconfig(place.kubeconfig, place.context)
         tell = child.say if child else say
         if page is not None:

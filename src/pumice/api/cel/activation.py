@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pumice.api.cel.tree import CostError
+from pumice.api.cel.errors import CostError
 
 EACH_EXPRESSION = 1_000_000  #: the most that one evaluation may cost
 LIST = 10  #: what making a list costs

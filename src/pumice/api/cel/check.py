@@ -7,12 +7,12 @@ A literal list or map holds items of one kind.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pumice.api.cel.errors import CompileError
 from pumice.api.cel.functions import FUNCTIONS, METHODS, ORDERED, Function
 from pumice.api.cel.syntax import RESERVED
 from pumice.api.cel.tree import (
     BindMacro,
     Call,
-    CompileError,
     Construct,
     Each,
     Has,

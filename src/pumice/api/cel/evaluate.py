@@ -11,6 +11,7 @@ from typing import Any
 from pumice.api.cel import tree
 from pumice.api.cel.activation import LIST, Activation, Step
 from pumice.api.cel.check import type_named
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import FUNCTIONS, METHODS, NO_OVERLOAD
 from pumice.api.cel.library.operators import is_key, truth
 from pumice.api.cel.loops import MACROS, Bound, decided
@@ -72,7 +73,7 @@ def _name(name: str, type: Any) -> Step:
             found = run.names[name]
             return found.value if isinstance(found, _Later) else found
         if type is None:
-            raise tree.EvaluationError(f"no such attribute: {name}")
+            raise EvaluationError(f"no such attribute: {name}")
         return type
 
     return step
@@ -124,7 +125,7 @@ def _if_there(held: Any, key: Any, plain: Any, run: Activation) -> Optional:
         held = held.value
     try:
         found = _entry(held, key, plain)
-    except tree.EvaluationError:
+    except EvaluationError:
         return _NONE
     run.purse.pay(1)
     return Optional(True, found)
@@ -134,16 +135,16 @@ def _entry(held: Any, key: Any, plain: Any) -> Any:
     """The item of a list or the value of a map at this key. Raises EvaluationError."""
     if isinstance(held, list):
         if isinstance(key, bool) or not isinstance(key, int | float) or key != int(key):
-            raise tree.EvaluationError(f"unsupported index type '{kind_of(key)}' in list")
+            raise EvaluationError(f"unsupported index type '{kind_of(key)}' in list")
         if not 0 <= key < len(held):
-            raise tree.EvaluationError(f"index out of bounds: {int(key)}")
+            raise EvaluationError(f"index out of bounds: {int(key)}")
         return held[int(key)]
     if isinstance(held, Mapping) and is_key(key):
         try:
             return held[key if key in held else plain]
         except KeyError:
             pass
-    raise tree.EvaluationError(f"no such key: {key}")
+    raise EvaluationError(f"no such key: {key}")
 
 
 def _has(target: tree.Node, name: str) -> Step:
@@ -183,7 +184,7 @@ def _record(node: tree.Construct) -> Step:
         for key_step, value_step, optional in parts:
             key, value = key_step(run), value_step(run)
             if not is_key(key):
-                raise tree.EvaluationError(f"unsupported key type: {kind_of(key)}")
+                raise EvaluationError(f"unsupported key type: {kind_of(key)}")
             if not optional:
                 found[key] = value
             elif _optional(value).present:
@@ -196,7 +197,7 @@ def _record(node: tree.Construct) -> Step:
 
 def _optional(value: Any) -> Optional:
     if not isinstance(value, Optional):
-        raise tree.EvaluationError(f"cannot initialize optional entry from non-optional value {kind_of(value)}")
+        raise EvaluationError(f"cannot initialize optional entry from non-optional value {kind_of(value)}")
     return value
 
 
@@ -221,7 +222,7 @@ def _call(node: tree.Call) -> Step:
             run.purse.pay(1 if overload.price is None else overload.price(*values))
             return overload.run(run.purse, *values) if overload.is_paid_by_itself else overload.run(*values)
         except _FAULTS:
-            raise tree.EvaluationError(NO_OVERLOAD) from None
+            raise EvaluationError(NO_OVERLOAD) from None
 
     return step
 
@@ -230,7 +231,7 @@ def _otherwise(name: str, value: Step, other: Step) -> Step:
     def step(run: Activation) -> Any:
         found = value(run)
         if not isinstance(found, Optional):
-            raise tree.EvaluationError(NO_OVERLOAD)
+            raise EvaluationError(NO_OVERLOAD)
         if found.present:
             return found if name == "or" else found.value
         return other(run) if name == "orValue" else _optional(other(run))
@@ -246,7 +247,7 @@ def _bind(node: tree.BindMacro) -> Step:
     def step(run: Activation) -> Any:
         found = value(run)
         if not isinstance(found, Optional):
-            raise tree.EvaluationError(NO_OVERLOAD)
+            raise EvaluationError(NO_OVERLOAD)
         run.purse.pay(1)
         if not found.present:
             return found
@@ -285,7 +286,7 @@ def _each(node: tree.Each) -> Step:
     def step(run: Activation) -> Any:
         held = target(run)
         if not isinstance(held, list | Mapping):
-            raise tree.EvaluationError(f"got '{kind_of(held)}', expected iterable type")
+            raise EvaluationError(f"got '{kind_of(held)}', expected iterable type")
         before = run.names
         run.names = dict(before)
         try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
-from pumice.api.cel.tree import EvaluationError
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.values import CelType, kind, kind_of, size_of
 
 Run = Callable[..., Any]

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from pumice.api.cel.tree import CompileError
+from pumice.api.cel.errors import CompileError
 from pumice.api.cel.values import Uint
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|[xX]([0-9a-fA-F]{2})|([0-3][0-7]{2})|([abfnrtv\\?\"'`])|(.|$))", re.DOTALL)

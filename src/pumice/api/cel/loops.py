@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pumice.api.cel.activation import LIST, PASSED_OVER, Activation, Step
+from pumice.api.cel.errors import CostError, EvaluationError
 from pumice.api.cel.functions import NO_OVERLOAD
 from pumice.api.cel.library.lists import sort_by
 from pumice.api.cel.library.operators import truth
-from pumice.api.cel.tree import CostError, EvaluationError
 
 Bound = Iterator[tuple[Any, Any]]
 

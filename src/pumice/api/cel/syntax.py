@@ -6,12 +6,12 @@ Macros, which look like calls: `has(a.b)`, `list.all(x, ...)`, `cel.bind(x, ...,
 import re
 from typing import Any, NamedTuple
 
+from pumice.api.cel.errors import CompileError
 from pumice.api.cel.functions import FUNCTIONS
 from pumice.api.cel.literals import number, text_of
 from pumice.api.cel.tree import (
     BindMacro,
     Call,
-    CompileError,
     Construct,
     Each,
     Has,

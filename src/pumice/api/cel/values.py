@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult
 
 from pumice.api.cel.activation import Purse
-from pumice.api.cel.tree import CompileError
+from pumice.api.cel.errors import CompileError
 
 _TOKEN = re.compile(r"[\w.]+|[<>,]")
 _SPELLED = {"null_type": "null", "duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}

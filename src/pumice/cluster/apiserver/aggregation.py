@@ -29,6 +29,7 @@ from pumice.client.tls import KeyPair, Trust
 from pumice.cluster.apiserver.admission import UserInfo
 from pumice.cluster.apiserver.crd import CRDS
 from pumice.cluster.apiserver.discovery import Remote, entries_of
+from pumice.cluster.apiserver.metadata import set_identity
 from pumice.cluster.apiserver.outside import Unanswered
 from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.cluster.apiserver.status import StatusError, unavailable
@@ -131,10 +132,13 @@ class Aggregation:
         for (group, version), custom in served.items():
             name = f"{version}.{group}"
             if self._store.find(RESOURCE, "", name) is None:
-                spec = {"group": group, "version": version, "groupPriorityMinimum": 1000, "versionPriority": 100}
-                labels = {_MANAGED: "true" if custom else "onstart"}
-                made = self._store.create(RESOURCE, {"metadata": {"name": name, "labels": labels}, "spec": spec})
-                self._tell(made, "True", "Local", "Local APIServices are always available")
+                made: Object = {"kind": API_SERVICES.kind, "apiVersion": API_SERVICES.api_version}
+                made["metadata"] = {"name": name, "labels": {_MANAGED: "true" if custom else "onstart"}}
+                made["spec"] = {"group": group, "version": version, "groupPriorityMinimum": 1000, "versionPriority": 100}
+                stated = "True", "Local", "Local APIServices are always available"
+                made["status"] = {"conditions": [_available(*stated, rfc3339(self._store.now()))]}
+                set_identity(self._store.kind(RESOURCE), made, "", self._store.new_uid(), self._store.now())
+                self._store.put_trusted(RESOURCE, ("", name), made)
         for one in list(self._store.all(RESOURCE)):
             spec = one["spec"]
             if _MANAGED in one["metadata"].get("labels", {}) and (spec.get("group", ""), spec["version"]) not in served:
@@ -174,10 +178,14 @@ class Aggregation:
     def _tell(self, service: Object, status: str, reason: str, message: str) -> None:
         before = condition(service, "Available") or {}
         since = before["lastTransitionTime"] if before.get("status") == status else rfc3339(self._store.now())
-        stated = {"type": "Available", "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+        stated = _available(status, reason, message, since)
         if before != stated:
             change = PatchRequest("merge", {"status": {"conditions": [stated]}})
             self._store.patch(RESOURCE, service["metadata"]["name"], change, subresource="status")
+
+
+def _available(status: str, reason: str, message: str, since: str) -> Object:
+    return {"type": "Available", "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
 
 
 _KNOWN = frozenset(HTTPStatus)

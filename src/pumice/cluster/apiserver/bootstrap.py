@@ -7,7 +7,7 @@ for Volcano's kinds and for metrics, as Volcano and metrics-server add them. Par
 
 import re
 from collections.abc import Iterator
-from importlib.resources import files
+from pathlib import Path
 from textwrap import indent
 from typing import Any
 
@@ -221,13 +221,13 @@ def volcano_definitions() -> list[Object]:
 
 def definition_texts() -> dict[str, str]:
     """The files of the definitions by name, with the parts that several of them share in their places."""
-    folder = files(__package__) / "crds"
-    parts = {entry.name.removesuffix(".yaml"): entry.read_text() for entry in (folder / "parts").iterdir()}
+    folder = Path(__file__).parent / "crds"
+    parts = {entry.stem: entry.read_text() for entry in (folder / "parts").iterdir()}
 
     def whole(text: str) -> str:
         return _INCLUDED.sub(lambda found: indent(whole(parts[found[2]]), found[1]), text)
 
-    return {entry.name: whole(entry.read_text()) for entry in folder.iterdir() if entry.name.endswith(".yaml")}
+    return {entry.name: whole(entry.read_text()) for entry in folder.glob("*.yaml")}
 
 
 def _ensure(store: Store, resource: str, obj: Object, namespace: str = "") -> None:

@@ -16,7 +16,6 @@ from pumice.cluster.apiserver.group_checks import GROUPS
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.limit_ranges import limit_range_rules
 from pumice.cluster.apiserver.policies import VALIDATING
-from pumice.cluster.apiserver.policy_types import with_type_checking
 from pumice.cluster.apiserver.quota_admission import GROWING, within_quota
 from pumice.cluster.apiserver.runtime_classes import runtime_class_rules
 from pumice.cluster.apiserver.service_account_admission import service_account_rules
@@ -110,12 +109,18 @@ _PERMANENT = ("default", "kube-system", "kube-public", "kube-node-lease")
 _TOLERATED_S = 300
 
 
+def _with_type_checking(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
+    from pumice.cluster.apiserver.policy_types import with_type_checking  # importing CEL takes 20 ms; most have no policies
+
+    return with_type_checking(review, lister)
+
+
 def own_rules() -> list[AdmissionRule]:
     return [
         AdmissionRule(("*",), ("CREATE",), validate=_namespace_lives),
         AdmissionRule(("namespaces",), ("DELETE",), validate=_namespace_may_go),
         AdmissionRule((CRDS,), ("CREATE", "UPDATE"), mutate=with_settled_names),
-        AdmissionRule((VALIDATING,), ("CREATE", "UPDATE"), mutate=with_type_checking),
+        AdmissionRule((VALIDATING,), ("CREATE", "UPDATE"), mutate=_with_type_checking),
         *service_account_rules(),
         *signing_rules(),
         *runtime_class_rules(),

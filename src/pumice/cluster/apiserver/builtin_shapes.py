@@ -1,4 +1,6 @@
-"""The built-in types, read from the tables in `types/` into shapes on first use. Each group version has a file.
+"""The built-in types, read from the tables in `types/` into shapes. Each group version has a file.
+
+A file is read when a struct of it is named, and the lines of a struct when somebody looks at it: most clusters hold few kinds of objects.
 
 A table has the names of structs at the margin, and below each its fields: name, type, protobuf field number, then options. merge=K is a
 strategic merge by key K, keys=A,B server-side apply by keys, set a set, atomic one value, inline no level of its own. A zero value is left
@@ -7,42 +9,64 @@ out in JSON, but not that of a *type, or of a field that is required or has the 
 A struct is looked up as `shape_of("core.v1.Pod")`. The fields of an inlined struct become fields of its owner, as in JSON.
 """
 
-from importlib.resources import files
+from pathlib import Path
+from threading import RLock
+from typing import Any
 
 from pumice.cluster.apiserver.schema import EITHER, RULES, SCALARS, Shape
 
 _structs: dict[str, Shape] = {}
-_unread: dict[str, list[list[str]]] = {}  #: the fields of structs whose fields have not been read yet
+_unread: dict[str, list[str]] = {}  #: the heading and the lines of structs that nobody has looked at
+_objects: set[str] = set()  #: top-level kinds among them
+_lock = RLock()  #: objects are checked on more than one thread
+
+
+class _Unread(Shape):
+    """A struct that nobody has looked at. Afterwards it is a plain shape, whose attributes are found sooner."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        self.kind, self.name = "struct", name
+
+    def __getattr__(self, attribute: str) -> Any:
+        with _lock:
+            if self.name in _unread:
+                read = _read(self.name)
+                for slot in Shape.__slots__:
+                    setattr(self, slot, getattr(read, slot))
+                self.__class__ = Shape  # type: ignore[assignment]
+                del _unread[self.name]
+        return getattr(self, attribute)
 
 
 def shape_of(name: str) -> Shape:
     """The struct called `group.version.Type`. Raises KeyError."""
     if name not in _structs:
-        _load(name.rpartition(".")[0])
+        with _lock:
+            _load(name.rpartition(".")[0])
     return _structs[name]
 
 
 def _load(module: str) -> None:
-    fields: list[list[str]] = []
-    for line in (files(__package__) / "types" / f"{module}.txt").read_text().splitlines():
+    lines: list[str] = []
+    for line in (Path(__file__).parent / "types" / f"{module}.txt").read_text().splitlines():
         if line.startswith(" "):
-            fields.append(line.split())
+            lines.append(line)
         elif not line.startswith("#"):
-            name, *options = line.split()
-            struct = Shape("struct", name=f"{module}.{name}")
-            struct.atomic = "atomic" in options
-            _structs[struct.name] = struct
-            _unread[struct.name] = fields = []
-    for name in [name for name in _unread if name.startswith(f"{module}.")]:
-        _fill(name, module)
+            name, lines = f"{module}.{line.split(maxsplit=1)[0]}", [line]
+            if name not in _structs:
+                _unread[name] = lines
+                _structs[name] = _Unread(name)
 
 
-def _fill(name: str, module: str) -> None:
-    struct = _structs[name]
-    for field, type_name, number, *options in _unread.pop(name, ()):
+def _read(name: str) -> Shape:
+    (heading, *lines), module, struct = _unread[name], name.rpartition(".")[0], Shape("struct", name=name)
+    struct.atomic = "atomic" in heading.split()[1:]
+    for line in lines:
+        field, type_name, number, *options = line.split()
         shape = _resolve(type_name.removeprefix("*"), module)
         if "inline" in options:
-            _fill(shape.name, module)
             struct.numbers[int(number)] = f"+{shape.name}"
             struct.fields.update(shape.fields)
             struct.required = (*struct.required, *shape.required)
@@ -60,6 +84,7 @@ def _fill(name: str, module: str) -> None:
             struct.required = (*struct.required, field)
         elif shape.kind in SCALARS and type_name[0] != "*" and "zero" not in options:
             struct.omitted.add(field)
+    return _with_head(struct) if name in _objects else struct
 
 
 def _resolve(type_name: str, module: str) -> Shape:
@@ -77,6 +102,12 @@ def _resolve(type_name: str, module: str) -> Shape:
 def object_shape(name: str) -> Shape:
     """The shape of a top-level kind: its struct plus apiVersion and kind."""
     struct = shape_of(name)
-    struct.fields.setdefault("apiVersion", Shape("string"))
-    struct.fields.setdefault("kind", Shape("string"))
+    with _lock:
+        _objects.add(name)
+        return struct if name in _unread else _with_head(struct)
+
+
+def _with_head(struct: Shape) -> Shape:
+    for field in ("apiVersion", "kind"):
+        struct.fields.setdefault(field, Shape("string"))
     return struct

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from pumice.api.cel.activation import Purse
-from pumice.api.cel.tree import CelError
+from pumice.api.cel.errors import CelError
 
 LONGEST_QUESTION_S = 60.0  #: how long a question waits for an event loop that has ended
 
@@ -32,10 +32,11 @@ class ExpressionThread:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, _on_thread, loop, work)
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Wait for the expression that is being evaluated. The event loop goes on, as the expression may ask it something."""
         if self._thread is not None:
-            self._thread.shutdown(wait=False, cancel_futures=True)
-            self._thread = None
+            thread, self._thread = self._thread, None
+            await asyncio.to_thread(thread.shutdown, cancel_futures=True)
 
 
 def outcome(work: Work[Done], purse: Purse | None) -> Outcome[Done]:

@@ -13,7 +13,6 @@ The journal of earlier versions of Pumice, an SQLite database without checksums.
 
 import logging
 import os
-import sqlite3
 import struct
 import zlib
 from collections.abc import Iterator
@@ -206,6 +205,8 @@ NAME = "pumice.db"
 
 def read_old(path: Path) -> tuple[int, dict[Place, bytes]]:
     """The last version in an old journal, and the last state of each object. Raises JournalError."""
+    import sqlite3  # few have an old journal
+
     try:
         database = sqlite3.connect(path)
         try:

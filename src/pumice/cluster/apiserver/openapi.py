@@ -11,7 +11,7 @@ import gzip
 import zlib
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -287,7 +287,7 @@ def _document_v2(kinds: list[ServedKind], content_type: str, zipped: bool) -> by
 @cache
 def descriptions() -> dict[str, str]:
     """Descriptions by type, or by type and field. There are few, since kubectl reads a whole document for each object that it applies."""
-    lines = (files(__package__) / "descriptions.txt").read_text().splitlines()[2:]
+    lines = Path(__file__).with_name("descriptions.txt").read_text().splitlines()[2:]
     return dict(line.split(": ", 1) for line in lines)
 
 

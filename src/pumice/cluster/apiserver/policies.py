@@ -15,11 +15,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api import Object
-from pumice.api.cel import Program
 from pumice.api.cel.activation import Purse
-from pumice.api.cel.check import Environment
-from pumice.api.cel.tree import CelError, EvaluationError
-from pumice.api.cel.values import AUTHORIZER_FIELDS, DYN, STRING
+from pumice.api.cel.errors import CelError, EvaluationError
 from pumice.api.json_objects import copied, labels_of
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.admission import AdmissionAttributes
@@ -28,29 +25,15 @@ from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.server_side_apply import merged
 from pumice.cluster.apiserver.status import StatusError
-from pumice.cluster.apiserver.webhooks import (
-    CONDITIONS,
-    DEFAULTS,
-    GROUP,
-    Selectors,
-    changed_as,
-    choice_causes,
-    condition_causes,
-    conditions_hold,
-    expression_causes,
-    names_of,
-    request_of,
-    seen_as,
-    shown_as,
-)
+from pumice.cluster.apiserver.webhooks import DEFAULTS, GROUP, Selectors, changed_as, choice_causes, request_of, seen_as, shown_as
 
 if TYPE_CHECKING:
+    from pumice.api.cel.program import Program
     from pumice.cluster.apiserver.store import Store
 
 VALIDATING, MUTATING = f"validatingadmissionpolicies.{GROUP}", f"mutatingadmissionpolicies.{GROUP}"
 BINDINGS = {VALIDATING: f"validatingadmissionpolicybindings.{GROUP}", MUTATING: f"mutatingadmissionpolicybindings.{GROUP}"}
 KINDS = frozenset({*BINDINGS, *BINDINGS.values()})
-EXPRESSIONS = Environment(CONDITIONS.names | dict.fromkeys(("params", "namespaceObject", "variables"), DYN), AUTHORIZER_FIELDS)
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413}
 
 AuditNotes = dict[str, dict[str, None]]
@@ -103,10 +86,13 @@ class Match(NamedTuple):
 
 def _compiled(policy: Object, bindings: Iterable[Object]) -> Policy:
     """Raises CompileError."""
+    from pumice.api.cel.program import Program  # importing CEL takes 20 ms; most clusters have no policies
+    from pumice.cluster.apiserver.conditions import EXPRESSIONS, compiled
+
     name, spec = policy["metadata"]["name"], policy["spec"]
 
     def programs(field: str) -> list[tuple[str, Program]]:
-        return [(one.get("name", ""), Program(one["expression"], EXPRESSIONS)) for one in spec.get(field) or ()]
+        return compiled(spec.get(field) or (), EXPRESSIONS)
 
     def message(one: Object) -> Program | None:
         return Program(one["messageExpression"], EXPRESSIONS) if one.get("messageExpression") else None
@@ -223,6 +209,8 @@ class Policies:
     def _names(self, policy: Policy, review: AdmissionAttributes, params: Object | None) -> dict[str, Any] | None:
         """What expressions may name; None if the conditions do not hold. Raises EvaluationError. A variable that has no value is left out:
         only who uses it fails."""
+        from pumice.cluster.apiserver.conditions import names_of
+
         names = names_of(review, request_of(review), self._store)
         names |= {"params": params, "namespaceObject": self._store.find("namespaces", "", review.namespace) if review.namespace else None}
         return self._store.evaluated(f'the variables of policy "{policy.name}"', review, partial(_with_variables, policy, names))
@@ -250,6 +238,8 @@ def _own_value(program: Program, names: Mapping[str, Any], purse: Purse | None) 
 
 def _with_variables(policy: Policy, names: dict[str, Any], purse: Purse | None) -> dict[str, Any] | None:
     """The names, with the policy's variables; None if its conditions do not hold. Raises EvaluationError."""
+    from pumice.cluster.apiserver.conditions import conditions_hold
+
     variables: dict[str, Any] = {}
     names = names | {"variables": variables}
     if not conditions_hold(policy.conditions, names, purse):
@@ -375,6 +365,8 @@ def _default_rules(match: Object | None) -> None:
 
 def policy_causes(policy: Object, old: Object | None) -> Causes:
     """What is wrong with a policy: pairs of a field's path and a sentence."""
+    from pumice.cluster.apiserver.conditions import EXPRESSIONS, TEXT, condition_causes, expression_causes
+
     spec = policy.get("spec") or {}
     causes = choice_causes("spec", spec, {"failurePolicy": ("Fail", "Ignore")})
     causes += missing("spec.matchConstraints", spec.get("matchConstraints") or {}, "resourceRules")
@@ -385,7 +377,7 @@ def policy_causes(policy: Object, old: Object | None) -> Causes:
         path = f"spec.validations[{index}]"
         causes += expression_causes(f"{path}.expression", one, EXPRESSIONS)
         if one.get("messageExpression"):
-            causes += expression_causes(f"{path}.messageExpression", {"expression": one["messageExpression"]}, EXPRESSIONS, (STRING, DYN))
+            causes += expression_causes(f"{path}.messageExpression", {"expression": one["messageExpression"]}, EXPRESSIONS, TEXT)
     for index, one in enumerate(spec.get("auditAnnotations") or ()):
         causes += expression_causes(
             f"spec.auditAnnotations[{index}].valueExpression", {"expression": one["valueExpression"]}, EXPRESSIONS, ()

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from itertools import product
 
 from pumice.api import Object
-from pumice.api.cel import Program
 from pumice.api.cel.check import Environment
-from pumice.api.cel.tree import CompileError
+from pumice.api.cel.errors import CompileError
+from pumice.api.cel.program import Program
 from pumice.api.cel.values import AUTHORIZER_FIELDS, DYN, STRING, CelType, kind as cel_kind, list_of, map_of
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.conditions import EXPRESSIONS
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.policies import EXPRESSIONS, policy_causes
+from pumice.cluster.apiserver.policies import policy_causes
 from pumice.cluster.apiserver.schema import Shape
 
 _PLAIN = {"int32": "int", "int64": "int", "number": "double", "bytes": "bytes", "Time": "timestamp", "MicroTime": "timestamp"}

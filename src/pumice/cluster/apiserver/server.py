@@ -211,7 +211,7 @@ class Server:
             self._sweeper.cancel()
         self._aggregation.stop()
         self.store.caller.close()
-        self.store.expressions.close()
+        await self.store.expressions.close()
         if self._server is not None:
             self._server.close()
             self._door.close()

@@ -76,7 +76,7 @@ class ServiceAllocator:
 
     def on_write(self, storage: str, event: WatchEvent) -> None:
         if storage == IP_ADDRESSES and event.type == "DELETED" and event.key[1] in self._addresses.held:
-            self.note_all()
+            self._bring_back(event.object)
         if storage != _SERVICES:
             return
         self._addresses.give_back(event.previous)
@@ -87,6 +87,15 @@ class ServiceAllocator:
         for address in _addresses(event.previous):
             if address not in self._addresses.held and self._stated(address) == _stated_by(event.object):
                 self._store.remove_trusted(IP_ADDRESSES, ("", address))
+
+    def _bring_back(self, gone: Object) -> None:
+        """Make an IPAddress that somebody deleted once more, for the Service that has the address. Mostly the deleted one named it."""
+        ref = (gone.get("spec") or {}).get("parentRef") or {}
+        service = self._store.find(_SERVICES, ref.get("namespace", ""), ref.get("name", ""))
+        if service is not None and name_of(gone) in _addresses(service):
+            self._note(service)
+        else:
+            self.note_all()
 
     def note_all(self) -> None:
         """Make the IPAddresses that are missing: somebody deleted them, or an older version wrote the Services."""

@@ -19,32 +19,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from pumice.api import Object
-from pumice.api.cel import Program
-from pumice.api.cel.activation import Purse
-from pumice.api.cel.check import Environment
-from pumice.api.cel.tree import CompileError, EvaluationError
-from pumice.api.cel.values import AUTHORIZER, AUTHORIZER_FIELDS, BOOL, DYN, Authorizer, ResourceCheck
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.selectors import label_selector, matches
-from pumice.cluster.apiserver.admission import SYSTEM, AdmissionAttributes, AdmissionLister, UserInfo, account_groups
+from pumice.cluster.apiserver.admission import SYSTEM, AdmissionAttributes
 from pumice.cluster.apiserver.conversion import seen_early, stored
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
-from pumice.cluster.apiserver.expressions import on_loop
 from pumice.cluster.apiserver.field_rules import Causes, fill, missing, unsupported
-from pumice.cluster.apiserver.grants import Attributes
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Unanswered, call_about
-from pumice.cluster.apiserver.rbac import allowed
 from pumice.cluster.apiserver.status import StatusError
 
 if TYPE_CHECKING:
+    from pumice.api.cel.program import Program
     from pumice.cluster.apiserver.store import Store
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = f"mutatingwebhookconfigurations.{GROUP}", f"validatingwebhookconfigurations.{GROUP}"
-#: the names that conditions may use
-CONDITIONS = Environment(dict.fromkeys(("object", "oldObject", "request"), DYN) | {"authorizer": AUTHORIZER}, AUTHORIZER_FIELDS)
-
 Verdict = Object | StatusError | None
 Service = Callable[[str, AdmissionAttributes], Verdict]
 """A program in this process. It gets a path and a write, and returns the changed object, a refusal, or None."""
@@ -117,34 +108,6 @@ class Selectors:
         return any(matches(self.objects, (one.get("metadata") or {}).get("labels") or {}) for one in (review.obj, review.old) if one)
 
 
-def conditions_hold(conditions: Iterable[tuple[str, Program]], names: Mapping[str, Any], purse: Purse | None) -> bool:
-    """Whether all conditions hold. Raises EvaluationError if none is false and one has no value."""
-    failed: list[str] = []
-    purse = purse or Purse()
-    for name, program in conditions:
-        try:
-            if not program.holds(names, purse):
-                return False
-        except EvaluationError as error:
-            failed.append(f'expression "{program.text}" of condition "{name}" resulted in error: {error}')
-    if failed:
-        raise EvaluationError("; ".join(failed))
-    return True
-
-
-def names_of(review: AdmissionAttributes, request: Object, lister: AdmissionLister) -> dict[str, Any]:
-    """What the expressions of conditions and policies may name."""
-
-    def may(account: tuple[str, str] | None, verb: str, about: dict[str, str]) -> bool:
-        user = review.user if account is None else UserInfo(f"system:serviceaccount:{':'.join(account)}", account_groups(account[0]))
-        return on_loop(lambda: allowed(lister, user, Attributes(verb, **about)))
-
-    authorizer, kind = Authorizer(may), review.kind
-    asked = ResourceCheck(authorizer, kind.group, kind.plural, review.subresource, review.namespace, review.name)
-    authorizer["requestResource"] = asked
-    return {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request, "authorizer": authorizer}
-
-
 def request_of(review: AdmissionAttributes, uid: str = "") -> Object:
     """The `request` of an AdmissionReview."""
     kind, user = review.kind, review.user
@@ -199,15 +162,17 @@ def _webhooks(configurations: Iterable[Object]) -> list[Webhook]:
     found = []
     for one in configurations:
         for spec in one.get("webhooks") or ():
-            service, conditions = spec["clientConfig"].get("service") or {}, tuple(compiled(spec.get("matchConditions") or ()))
+            service, stated = spec["clientConfig"].get("service") or {}, spec.get("matchConditions") or ()
             place = service.get("namespace", ""), service.get("name", "")
-            found.append(Webhook(one["metadata"]["name"], spec, Selectors(spec), conditions, place, service.get("path") or "/"))
+            programs = _programs(stated) if stated else ()
+            found.append(Webhook(one["metadata"]["name"], spec, Selectors(spec), programs, place, service.get("path") or "/"))
     return found
 
 
-def compiled(conditions: Iterable[Object]) -> list[tuple[str, Program]]:
-    """The conditions, compiled. Raises CompileError."""
-    return [(one["name"], Program(one["expression"], CONDITIONS)) for one in conditions]
+def _programs(stated: Iterable[Object]) -> tuple[tuple[str, Program], ...]:
+    from pumice.cluster.apiserver.conditions import compiled  # importing CEL takes 20 ms; most webhooks have no conditions
+
+    return tuple(compiled(stated))
 
 
 class Webhooks:
@@ -276,10 +241,12 @@ class Webhooks:
             return False
         if not hook.conditions:
             return True
+        from pumice.cluster.apiserver import conditions
+
         try:
             shown = shown_as(review, kind)
-            conditions = partial(conditions_hold, hook.conditions, names_of(shown, request_of(shown), self._store))
-            return self._store.evaluated(f'the conditions of webhook "{hook.name}"', shown, conditions)
+            holds = partial(conditions.conditions_hold, hook.conditions, conditions.names_of(shown, request_of(shown), self._store))
+            return self._store.evaluated(f'the conditions of webhook "{hook.name}"', shown, holds)
         except EvaluationError as error:
             if hook.is_ignored:
                 return False
@@ -387,7 +354,10 @@ def webhook_causes(configuration: Object, old: Object | None) -> Causes:
         if not 1 <= hook["timeoutSeconds"] <= 30:
             text = f"Invalid value: {hook['timeoutSeconds']}: the timeout value must be between 1 and 30 seconds"
             causes.append((f"{path}.timeoutSeconds", text))
-        causes += condition_causes(f"{path}.matchConditions", hook.get("matchConditions") or ())
+        if hook.get("matchConditions"):
+            from pumice.cluster.apiserver.conditions import condition_causes
+
+            causes += condition_causes(f"{path}.matchConditions", hook["matchConditions"])
     return causes
 
 
@@ -395,19 +365,3 @@ def choice_causes(path: str, spec: Object, choices: Mapping[str, tuple[str, ...]
     """The causes for fields that have none of their possible values."""
     stated = ((field, allowed) for field, allowed in choices.items() if field in spec)
     return [cause for field, allowed in stated for cause in unsupported(f"{path}.{field}", spec[field], allowed)]
-
-
-def condition_causes(path: str, conditions: Iterable[Object], environment: Environment = CONDITIONS) -> Causes:
-    return [cause for index, one in enumerate(conditions) for cause in expression_causes(f"{path}[{index}].expression", one, environment)]
-
-
-def expression_causes(path: str, stated: Object, environment: Environment, wanted: tuple[Any, ...] = (BOOL, DYN)) -> Causes:
-    """The causes for an expression that cannot be compiled, or whose value is none of the `wanted` types; none: of any type."""
-    text = str(stated.get("expression") or "")
-    if not text.strip():
-        return [(path, "Required value")]
-    try:
-        found = Program(text, environment).kind
-    except CompileError as error:
-        return [(path, f'Invalid value: "{text}": compilation failed: {error}')]
-    return [] if not wanted or found in wanted else [(path, f'Invalid value: "{text}": must evaluate to {wanted[0]}')]

@@ -13,7 +13,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib.resources import files
 from math import exp, log
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +23,7 @@ import yaml
 from pumice.api import InputError, Object, duration, spec_of, uid_of
 from pumice.api.json_objects import annotations_of, labels_of
 
+BUILT_IN = Path(__file__).parents[1] / "stages" / "default.yaml"
 SHELLS = ("sh", "bash", "ash", "dash")
 UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -119,7 +119,7 @@ def read_stages(path: Path | None = None) -> Stages:
     """The stages of a file, or the built-in stages without one. Raises InputError."""
     where = str(path) if path else "stages/default.yaml"
     try:
-        text = path.read_text(encoding="utf-8") if path else (files("pumice.cluster") / "stages" / "default.yaml").read_text()
+        text = (path or BUILT_IN).read_text(encoding="utf-8")
         stages = msgspec.convert(yaml.safe_load(text), Stages)
         for stage in stages.pods:
             _check(stage)

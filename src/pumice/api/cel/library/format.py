@@ -6,11 +6,11 @@ from math import isfinite
 from typing import Any
 
 from pumice.api.cel.activation import Purse
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import by_size, method
 from pumice.api.cel.library.operators import bool_to_text, bytes_to_text, double_to_text
 from pumice.api.cel.library.text import quote
 from pumice.api.cel.library.times import instant_text, span_text
-from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Instant, Optional, Span, Type, kind_of
 
 _CLAUSE = re.compile(r"%(?:%|(?:\.([0-9]{0,9}))?(.?))", re.DOTALL)

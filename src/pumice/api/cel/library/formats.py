@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any, NamedTuple
 
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import function, method, tenth
 from pumice.api.cel.library.networks import address_of_web
 from pumice.api.cel.library.times import instant
-from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Format, Optional
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

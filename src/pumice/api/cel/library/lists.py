@@ -5,9 +5,9 @@ from operator import itemgetter
 from typing import Any
 
 from pumice.api.cel.activation import EACH_EXPRESSION, Purse
+from pumice.api.cel.errors import CostError, EvaluationError
 from pumice.api.cel.functions import ORDERED, SUMMED, free, function, method
 from pumice.api.cel.library.operators import whole
-from pumice.api.cel.tree import CostError, EvaluationError
 from pumice.api.cel.values import Optional, Span, equal, kind_of
 
 MOST_VALUES = 48  #: the most values of a list attribute that `includes` accepts

@@ -5,8 +5,8 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import by_size, by_twice_its_size, function, method, tenth
-from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Address, Network, Url
 
 _LONGEST = 100  #: the most characters of an address that are read

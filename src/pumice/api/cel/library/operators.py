@@ -7,8 +7,8 @@ from math import isfinite
 from typing import Any
 
 from pumice.api.cel.activation import Purse
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import NO_OVERLOAD, free, function, tenth
-from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Address, Amount, Format, Instant, Network, Span, Type, Uint, Url, Version, equal, size_of, type_of
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pumice.api.cel.activation import Purse
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import function, method
-from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Optional, Span
 
 NONE = Optional(False)

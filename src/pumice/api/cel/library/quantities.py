@@ -5,9 +5,9 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import by_size, function, method
 from pumice.api.cel.library.operators import whole
-from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Amount, Version
 
 _QUANTITY = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?")

@@ -3,8 +3,8 @@
 from typing import Any
 
 from pumice.api.cel.activation import Purse
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import by_size, by_twice_its_size, free, function, method, tenth
-from pumice.api.cel.tree import EvaluationError
 from pumice.api.patterns import Pattern, PatternError, pattern
 
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import function, method
 from pumice.api.cel.library.operators import moment
-from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Instant, Span
 
 SECOND = 10**9

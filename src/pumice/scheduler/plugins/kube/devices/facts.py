@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from pumice.api.cel import Program, condition
 from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
+from pumice.api.cel.errors import CompileError, EvaluationError
 from pumice.api.cel.library.quantities import amount, version
-from pumice.api.cel.tree import CompileError, EvaluationError
+from pumice.api.cel.program import Program, condition
 from pumice.api.cel.values import ANY, BOOL, DYN, INT, STRING, kind, kind_of
 from pumice.api.devices import Attribute, Device
 from pumice.scheduler.plugins.kube.devices.requests import Failed, Selector
