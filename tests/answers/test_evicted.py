@@ -16,7 +16,7 @@ from pumice.api.annotations import CHECKPOINT
 from pumice.api.core import Event, Namespace, ObjectReference
 from pumice.api.meta import Metadata
 from pumice.api.times import rfc3339
-from pumice.inputs.recording.snapshot import dump
+from pumice.inputs.recording.state_file import dump
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.framework.cycle import cycle

@@ -18,8 +18,9 @@ from pumice.cli.main import cli
 from pumice.cli.objects import as_json, as_yaml
 from pumice.cli.tables import complain
 from pumice.cli.up import ShownLog
+from pumice.escaped_text import shown, shown_in_line
 from pumice.live.log_format import Json, Logfmt
-from pumice.text_table import columns, shown, shown_in_line, wide_columns
+from pumice.text_table import columns, wide_columns
 
 ODD = {
     "escape": "\x1b[2J",

@@ -19,7 +19,8 @@ from pumice.api.errors import InputError
 from pumice.client.access import TOKEN_FILE_AGE_S, Access
 from pumice.client.certificates import Authority
 from pumice.client.key_files import LOOK_AGAIN_S
-from pumice.client.resolve_access import find, from_environment
+from pumice.client.proxy_environment import from_environment
+from pumice.client.resolve_access import find
 
 PAIR = Authority(time.time(), days=1).issue("jane")
 

@@ -11,7 +11,8 @@ import yaml
 from pumice.api import kinds
 from pumice.api.json_objects import Object, copied, key_of, merged, name_of
 from pumice.controllers.controller import Controller, ObjectChange
-from pumice.controllers.in_memory import InMemoryLoop, Memory
+from pumice.controllers.in_memory import Memory
+from pumice.controllers.in_memory_loop import InMemoryLoop
 from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.controllers.writes import Create, Delete

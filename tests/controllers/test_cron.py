@@ -13,7 +13,8 @@ from pumice.api import kinds
 from pumice.api.json_objects import Object, name_of
 from pumice.api.times import instant
 from pumice.controllers.registry import volcano_controllers
-from pumice.controllers.volcano.cronjob import CronJobs, ScheduleError, missed, parse_schedule
+from pumice.controllers.volcano.cron_schedule import ScheduleError, missed, parse_schedule
+from pumice.controllers.volcano.cronjob import CronJobs
 from tests.controllers.stage import Stage, fixed_key_pair, table, vcjob
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from pumice.api import annotations as key, kinds
 from pumice.api.json_objects import Object, labels_of
-from pumice.controllers.volcano.jobflow import JobFlows, JobTemplates
+from pumice.controllers.volcano.jobflow import JobFlows
+from pumice.controllers.volcano.jobtemplate import JobTemplates
 from tests.controllers.stage import Stage, plain_pod, task, vcjob
 
 FLOW = "flow.volcano.sh/v1alpha1"

@@ -10,8 +10,9 @@ from pumice.api import annotations as key, kinds
 from pumice.api.json_objects import Object, status_of, terminating
 from pumice.controllers.controller import ObjectChange
 from pumice.controllers.in_memory import Memory
-from pumice.controllers.volcano.job.controller import Jobs, build, min_resources
+from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.event import OUT_OF_SYNC, JobEvent, from_pod
+from pumice.controllers.volcano.job.pod_group import build, min_resources
 from pumice.controllers.volcano.job.policy import PolicyChoice, choose
 from tests.controllers.stage import NOON, fixed_key_pair, plain_pod, queue, table, task, vcjob
 

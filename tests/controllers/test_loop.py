@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 from pumice.api import kinds
 from pumice.api.json_objects import Key, difference, merged
 from pumice.controllers.controller import Lister, ObjectChange, Result, itself, result
-from pumice.controllers.in_memory import Memory, Unsettled, settle
+from pumice.controllers.in_memory import Memory
+from pumice.controllers.in_memory_loop import Unsettled, settle
 from pumice.controllers.work_queue import KeyQueue
 from pumice.controllers.writes import Create, Delete, Patch, change, patch
 from tests.controllers.stage import NOON, plain_pod, queue

@@ -10,7 +10,8 @@ from pumice.api import kinds
 from pumice.api.annotations import GROUP_MIN_MEMBER
 from pumice.api.json_objects import Object, condition, spec_of, status_of
 from pumice.controllers.controller import NOTHING, Key, Lister, Result, itself
-from pumice.controllers.in_memory import InMemoryLoop, Memory
+from pumice.controllers.in_memory import Memory
+from pumice.controllers.in_memory_loop import InMemoryLoop
 from pumice.controllers.registry import kubernetes_controllers
 from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.waiting_pods import BURST, REASON, TYPE, burst

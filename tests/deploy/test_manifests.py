@@ -18,7 +18,7 @@ from pumice.cluster.apiserver.bootstrap import definition_texts
 from pumice.controllers.admission.webhooks import HOOKS
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.hyper_node_tree import FILE, topologies_in
-from pumice.controllers.volcano.hypernode import CONFIG_MAP
+from pumice.controllers.volcano.hypernode_discovery import CONFIG_MAP
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.controllers.volcano.sharding import NodeShards
 from pumice.live.controllers.loop import kinds_for

@@ -62,7 +62,8 @@ def test_only_the_store_writes_into_its_storage() -> None:
         "cluster/apiserver/service_allocator.py": 2,
         "cluster/control_plane.py": 1,
         "cluster/apiserver/garbage_collector.py": 2,
-        "cluster/nodes/kubelet.py": 4,
+        "cluster/nodes/kubelet.py": 1,
+        "cluster/nodes/metrics_server.py": 3,
         "cluster/nodes/node_agent.py": 2,
     }
 

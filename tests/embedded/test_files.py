@@ -11,10 +11,11 @@ import pytest
 
 from pumice.api.errors import InputError
 from pumice.cli.cluster_file import read_cluster_file
+from pumice.cli.create_in_order import in_order
 from pumice.cli.embedded import Embedded, running
 from pumice.cli.up import NODES
 from pumice.cli.up_options import UpRequest, wanted
-from pumice.cli.up_submit import in_order, submit
+from pumice.cli.up_submit import submit
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: pods that run in the end, for whom others may have had to go

@@ -14,7 +14,8 @@ from pumice.api.json_objects import Object, copied
 from pumice.cluster.apiserver import StatusError, WriteOptions
 from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.controllers import admission
-from pumice.controllers.in_memory import InMemoryLoop, Memory
+from pumice.controllers.in_memory import Memory
+from pumice.controllers.in_memory_loop import InMemoryLoop
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.step_patch import laid_over
 from tests.apiserver.made import store

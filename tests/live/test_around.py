@@ -16,15 +16,16 @@ from aiohttp import web
 from pumice.api.errors import InputError
 from pumice.api.manifests import Objects, read_stream
 from pumice.http.listener import Listener
-from pumice.http.messages import Request, Response, is_loopback
+from pumice.http.loopback import is_loopback
+from pumice.http.messages import Request, Response
 from pumice.http.metrics import Counter, Gauge, Histogram, render
 from pumice.inputs.offline import complete
-from pumice.inputs.recording.snapshot import dump
+from pumice.inputs.recording.state_file import dump
 from pumice.live.log_format import Json, Logfmt
 from pumice.live.pages import insights, probes
-from pumice.live.scheduler import world
+from pumice.live.scheduler import usage_sources
 from pumice.live.scheduler.reloader import Reloader
-from pumice.live.scheduler.world import UsageFailure, fetch
+from pumice.live.scheduler.usage_sources import UsageFailure, fetch
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Policy
@@ -287,7 +288,7 @@ def test_a_source_that_cannot_be_read_says_so(kind: str) -> None:
 
 
 def test_a_source_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(usage_sources, "TIMEOUT_S", 0.2)
     with dripping() as address, pytest.raises(UsageFailure, match="TimeoutError"):
         asyncio.run(fetch({"type": "prometheus", "address": address}, 2000.0))
 

@@ -11,8 +11,9 @@ import pytest
 from pumice.api.errors import InputError
 from pumice.api.kinds import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from pumice.cli.scheduler import scheduler as command
+from pumice.live.scheduler.canary_share import CanaryShare, share_of
 from pumice.live.scheduler.comparison import page
-from pumice.live.scheduler.options import CanaryShare, Options, Sharding, share_of
+from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.shadow import Canary, Shadow
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, policy, running, scheduling, server, until

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pumice.answers.past_forecasts import forecast_events, past_forecasts
+from pumice.answers.forecast_events import forecast_events
+from pumice.answers.past_forecasts import past_forecasts
 from pumice.api.annotations import ESTIMATE
 from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.api.times import rfc3339
 from pumice.cli.main import cli
-from pumice.inputs.recording.snapshot import dump
+from pumice.inputs.recording.state_file import dump
 from pumice.live.scheduler import answering
 from pumice.live.scheduler.answering import Forecasts
 from tests.live.memory import MemoryServer

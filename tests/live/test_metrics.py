@@ -9,7 +9,7 @@ import pytest
 from pumice.api.kinds import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
 from pumice.client.failures import ApiError
 from pumice.live.scheduler.loop import Scheduler
-from pumice.live.scheduler.metrics import QueueMetrics
+from pumice.live.scheduler.queue_metrics import QueueMetrics
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.testing import cluster, node, podgroup

@@ -21,8 +21,9 @@ from pumice.live.clock import WallClock
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.prerequisites import prerequisites
 from pumice.live.scheduler.process import Replica, SchedulerSettings
-from pumice.live.scheduler.requests import ReleaseClaim, Request, WriteCondition, prerequisites
+from pumice.live.scheduler.requests import ReleaseClaim, Request, WriteCondition
 from pumice.live.scheduler.sender import Sender
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.config import KUBE_DEFAULT

@@ -18,7 +18,7 @@ from pumice.client.failures import ApiError, NoAnswer
 from pumice.live.scheduler import cycle_timing
 from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.sender import BACKOFF
-from pumice.live.scheduler.sent_status import WriteBackoff
+from pumice.live.scheduler.write_backoff import WriteBackoff
 from tests.live.faults import Faults, Faulty
 from tests.live.memory import MemoryServer
 from tests.live.seat import CALM

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from pumice.controllers.volcano.jobflow import Probe
 from pumice.live.clock import WallClock
-from pumice.live.controllers.process import Prober
+from pumice.live.controllers.prober import Prober
 
 CASES = {
     "http://127.0.0.1:{port}/ok": True,

@@ -15,7 +15,7 @@ from pumice.api.meta import Wire
 from pumice.cli.embedded import running
 from pumice.cli.up_options import UpRequest, policy_of
 from pumice.cluster.apiserver import Server
-from pumice.cluster.bridges import InProcess
+from pumice.cluster.in_process import InProcess
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.loop import Scheduler

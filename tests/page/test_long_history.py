@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from pumice.live.scheduler.metrics import QueueMetrics
+from pumice.live.scheduler.queue_metrics import QueueMetrics
 from pumice.testing.builders import node, queue
 from tests.page.desk import Desk, desk
 from tests.page.recordings import HOUR_S, last_hours

@@ -11,7 +11,7 @@ from msgspec import json
 from pumice.cli.scheduler import Configuration
 from pumice.cli.up_options import policy_of
 from pumice.cluster.apiserver import Server
-from pumice.cluster.bridges import InProcess
+from pumice.cluster.in_process import InProcess
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.page.recorder import Recorder

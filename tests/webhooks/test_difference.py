@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from pumice.cluster.apiserver.json_patch import json_patch
-from pumice.live.webhooks.review import difference
+from pumice.live.webhooks.json_patch import difference
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab/~", max_size=2),

@@ -11,7 +11,7 @@ import pytest
 from pumice.api.errors import InputError
 from pumice.cli.webhooks import _url
 from pumice.client.transport import Transport
-from pumice.cluster.bridges import InProcess
+from pumice.cluster.in_process import InProcess
 from pumice.http.listener import Listener
 from pumice.live.scheduler.answering import PATH, FitQuestions
 from pumice.live.webhooks import admission_answers as answers

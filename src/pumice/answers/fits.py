@@ -2,26 +2,20 @@
 
 Only rules that do not depend on other running pods are asked: host ports, topology spread and pod affinity are left out. A claim that does
 not exist, or is not bound yet, is no bound, as it may still come.
-
-Can objects that a user is about to submit ever run? The scheduler's state holds their pods for a moment, and is afterwards as it was.
-
-A claim that does not exist is no bound: it may be created next.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from pumice.answers import closed, room
 from pumice.answers.answer import Because, Headline
-from pumice.answers.newcomers import metadata_of, newcomers
 from pumice.answers.nodes import NodesFor
 from pumice.answers.promised import promise
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look, Sketch, look
 from pumice.answers.subject import Waiter, find, subject_of, who_waits
-from pumice.api.meta import Wire
 from pumice.api.plural import counted
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.policy import Policy
@@ -168,27 +162,3 @@ def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tup
     largest = f"the largest, {roomiest[1]}, would hold {roomiest[0]} ({short} short)"
     text = f"its {counted(wanted, 'pod')} must be in one HyperNode of tier {limit} or lower; {largest}"
     return Headline(Because.TOPOLOGY, text, str(wanted), str(roomiest[0]), str(short)), f"a gang of {roomiest[0]} would fit"
-
-
-def bounds(items: Iterable[tuple[str, Wire]], cluster: Cluster, policy: Policy, now: float) -> list[Fit]:
-    """The `Fit` of each PodGroup, and of each pod without one, among these objects, which the cluster already holds."""
-    subjects = []
-    for kind, item in items:
-        key = f"{metadata_of(item).namespace or 'default'}/{metadata_of(item).name}"
-        if kind == "PodGroup":
-            subjects.append(f"podgroup/{key}")
-        elif kind == "Pod" and ((job := cluster.tasks[key].job) is None or job.group is None):
-            subjects.append(f"pod/{key}")
-    return [fits(cluster, policy, now, subject) for subject in subjects]
-
-
-def never_fits(items: Sequence[tuple[str, Wire]], cluster: Cluster, policy: Policy, now: float) -> str:
-    """Why these objects can never run, in a few words. Empty if they can, or if it is not known."""
-    with Sketch(cluster) as sketch:
-        for kind, item in newcomers(items, cluster):
-            sketch.put(kind, item)
-        found = bounds(items, cluster, policy, now)
-    for fit in found:
-        if fit.bound is not None and fit.bound.because not in closed.PASSING:
-            return fit.text
-    return ""

@@ -3,19 +3,16 @@
 This is server-side apply with the field manager "pumice": fields that the files no longer name are removed, and fields of other managers
 are taken over, as with kubectl's ordinary apply. CustomResourceDefinitions come first and are waited for, so that one call may bring
 kinds and objects of these kinds.
-
-The manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and sent unchanged.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
-from pumice.api import InputError, yaml
-from pumice.api.files import streams
+from pumice.api import InputError
 from pumice.api.kinds import ObjectRef
+from pumice.cli.manifests import Manifest, manifests
 from pumice.cli.remote import Remote, namespaced_options
 from pumice.cli.tables import say
 from pumice.client.client import Client
@@ -23,7 +20,6 @@ from pumice.client.discovery import ServedResource, discover, of_kind
 from pumice.client.failures import despite
 from pumice.client.transport import as_dict
 
-Manifest = dict[str, Any]
 MANAGER = "pumice"
 FIRST = ("CustomResourceDefinition", "Namespace")  #: kinds that other objects in the same files may need
 ESTABLISHED_TRIES, ESTABLISHED_PAUSE_S = 50, 0.2
@@ -95,26 +91,3 @@ async def _version(client: Client, one: ServedResource, ref: ObjectRef) -> Any:
     with despite(404):
         return as_dict(await client.get(one.resource, ref))["metadata"]["resourceVersion"]
     return None
-
-
-def manifests(paths: Iterable[str]) -> Iterator[Manifest]:
-    """The objects of the files, in their order; a List gives its items. Raises InputError."""
-    for path in paths:
-        for where, data in streams(path, deep=False):
-            for document in yaml.documents(data, where):
-                yield from _objects(document, document.value)
-
-
-def _objects(document: yaml.Document, value: Any) -> Iterator[Manifest]:
-    if not isinstance(value, dict):
-        raise document.error("is not an object; begin with apiVersion and kind")
-    for field in ("apiVersion", "kind"):
-        if not isinstance(value.get(field), str):
-            raise document.error("is missing; every object states it", (field,))
-    if value["kind"].endswith("List") and isinstance(value.get("items"), list):
-        for item in value["items"]:
-            yield from _objects(document, item)
-        return
-    if not isinstance(value.get("metadata"), dict):
-        raise document.error("is missing; every object has a name in it", ("metadata",))
-    yield value

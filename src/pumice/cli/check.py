@@ -6,9 +6,9 @@ from collections import Counter
 import click
 from msgspec.structs import replace
 
-from pumice.answers.fits import bounds
 from pumice.answers.newcomers import newcomers
 from pumice.answers.subject import called
+from pumice.answers.submission_check import bounds
 from pumice.api.manifests import Objects
 from pumice.cli.inputs import Inputs, input_options, load, warn
 from pumice.cli.tables import say

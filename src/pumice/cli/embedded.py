@@ -13,10 +13,10 @@ from pumice.api import InputError
 from pumice.api.defaults import KUBE_BATCH_NAME
 from pumice.api.file_content import file_bytes
 from pumice.cli.configured import CONFIGURATION_PATH, ConfigurationInForce
+from pumice.cli.create_in_order import create
 from pumice.cli.embedded_warnings import warn_of_simulated_operators, warn_of_strange_schedulers, warn_of_what_never_fits
 from pumice.cli.tables import say
 from pumice.cli.up_options import UpRequest
-from pumice.cli.up_submit import create
 from pumice.cluster.apiserver import Server, import_cluster
 from pumice.cluster.apiserver.discovery import version_of
 from pumice.cluster.apiserver.journal_files import JournalError

@@ -274,7 +274,7 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
 
         take_in_refusals(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FORECAST for _, item in objects.items):
-        from pumice.answers.past_forecasts import take_in_forecasts  # nor are these
+        from pumice.answers.forecast_events import take_in_forecasts  # nor are these
 
         take_in_forecasts(cluster, objects.items)
     interpreter.settle()

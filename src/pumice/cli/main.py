@@ -41,7 +41,7 @@ COMMANDS = {
     "scheduler": ("pumice.cli.scheduler", "Schedule the pods of a live cluster, in the place of vc-scheduler."),
     "controllers": ("pumice.cli.controllers", "Run Volcano's controllers, in the place of vc-controller-manager."),
     "webhooks": ("pumice.cli.webhooks", "Serve Volcano's admission webhooks, in the place of vc-webhook-manager."),
-    "admission-secret": ("pumice.cli.webhooks", "Make the Secret of the webhooks' certificates, where there is none."),
+    "admission-secret": ("pumice.cli.admission_secret", "Make the Secret of the webhooks' certificates, where there is none."),
     "job": ("pumice.cli.job", "Run, look at, suspend, resume and delete Volcano's jobs."),
     "queue": ("pumice.cli.queue", "Create, look at, open, close and delete Volcano's queues."),
     "pod": ("pumice.cli.pod", "Look at the pods of Volcano's jobs."),

@@ -5,7 +5,7 @@ import re
 from functools import cache
 from typing import Any
 
-from pumice.text_table import shown
+from pumice.escaped_text import shown
 
 
 @cache

@@ -7,8 +7,6 @@
 
 The flags are vcctl's: -k/--kubeconfig and -s/--master; --context comes from kubectl. The exit code is 1 if the server
 refuses a request or does not answer, and 2 for wrong input, as everywhere.
-
-Orders to jobs and queues: Command objects, as vcctl creates them; the controllers carry them out and delete them.
 """
 
 import asyncio
@@ -19,7 +17,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pumice.api.kinds import COMMANDS, Kind, ObjectRef
+from pumice.api.kinds import Kind
 from pumice.cli.data_dir import DataDir
 from pumice.cli.tables import say
 from pumice.client.access import Access
@@ -147,26 +145,3 @@ def name_option(letter: str, what: str) -> Callable[[Command], Command]:
         return click.argument("word", metavar="[NAME]", required=False)(option(with_name))
 
     return decorate
-
-
-async def order(client: Client, resource: Kind, ref: ObjectRef, action: str) -> None:
-    """Order an action for this object. The Command has the object's uid, so a later object of the same name is not affected."""
-    target = as_dict(await client.get(resource, ref))
-    owner = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": ref.name,
-        "uid": target["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    namespace = ref.namespace or "default"  # queues have no namespace, but Commands need one
-    command: dict[str, Any] = {
-        "apiVersion": COMMANDS.api_version,
-        "kind": COMMANDS.kind,
-        "metadata": {"generateName": f"{ref.name}-{action.lower()}-", "namespace": namespace, "ownerReferences": [owner]},
-        "target": owner,
-        "action": action,
-    }
-    made = as_dict(await client.create(COMMANDS, command, namespace))
-    say(f"command.bus.volcano.sh/{made['metadata']['name']} created")

@@ -36,8 +36,10 @@ from pumice.extensions import actions, plugins
 from pumice.http.messages import NAMES_OF_LOOPBACK
 from pumice.live.coalescing_loop import CoalescingLoop
 from pumice.live.log_format import set_up
-from pumice.live.scheduler.options import CanaryShare, Options, Ring, Sharding, numbered, share_of
+from pumice.live.scheduler.canary_share import CanaryShare, share_of
+from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, Waiting, nothing_beside, nothing_waiting
+from pumice.live.scheduler.ring import Ring, numbered
 from pumice.scheduler.config import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE, GATES, MINORS
@@ -125,7 +127,7 @@ def scheduler(**flags: Any) -> None:
             raise InputError("writes for its share, and --shadow nothing: leave one of them out", where="--canary")
         tell_what_a_shadow_lacks(flags)
         from pumice.live.scheduler.comparison import page
-        from pumice.live.scheduler.shadow import ShadowReplica
+        from pumice.live.scheduler.shadow_replica import ShadowReplica
 
         say(page(asyncio.run(ShadowReplica(access_of(flags), settings).serve())))
     else:

@@ -10,7 +10,7 @@ from typing import IO
 
 import click
 
-from pumice.text_table import shown
+from pumice.escaped_text import shown
 
 _COLOURS = {
     "green": "Active|Available|Bound|Completed|Open|Ready|Running|Succeeded",

@@ -27,8 +27,8 @@ from pumice.cli.data_dir import DataDir, own_name
 from pumice.cli.detached import Detached, detach
 from pumice.cli.finite import Finite
 from pumice.cli.tables import say
+from pumice.escaped_text import shown
 from pumice.http.watchdog import Watchdog
-from pumice.text_table import shown
 
 if TYPE_CHECKING:
     from pumice.cli.embedded import Embedded

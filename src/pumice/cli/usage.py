@@ -14,10 +14,11 @@ import click
 from pumice.api import InputError, did_you_mean, rfc3339
 from pumice.cli.inputs import warn
 from pumice.cli.tables import print_table
+from pumice.escaped_text import shown_in_line
 from pumice.inputs.recording.entries import Entry
 from pumice.inputs.recording.files import entries, files_of
 from pumice.inputs.recording.usage import FIELDS, HOUR_S, Group, UsageAccount, UsageAmounts, UsageTotals
-from pumice.text_table import columns, shown_in_line
+from pumice.text_table import columns
 
 PERIODS = {"10min": HOUR_S / 6, "hour": HOUR_S, "day": 24 * HOUR_S}
 RESOURCES = tuple(zip(("CPU", "MEMORY", "GPU"), UsageAmounts._fields, strict=True))

@@ -1,10 +1,4 @@
-"""`pumice webhooks`: Volcano's admission webhooks, in place of vc-webhook-manager; `pumice admission-secret`: their certificates.
-
-`pumice admission-secret`: the Secret of certificates, for a Deployment that mounts it. It takes the place of `gen-admission-secret.sh`.
-
-Volcano's chart runs the command once, before the webhooks start. Nothing renews these certificates, so they are valid for long. An
-existing Secret is left as it is.
-"""
+"""`pumice webhooks`: Volcano's admission webhooks, in place of vc-webhook-manager."""
 
 import asyncio
 import logging
@@ -16,18 +10,13 @@ import click
 
 from pumice.api import InputError, did_you_mean, yaml
 from pumice.api.file_content import file_bytes
-from pumice.api.kinds import ObjectRef
 from pumice.cli.go_flags import SPELLINGS, GoCommand, switch
 from pumice.cli.replica_flags import access_of, options, tell_of
-from pumice.client.access import Access
-from pumice.client.client import Client
 from pumice.client.failures import KubeError
-from pumice.client.resolve_access import find
 from pumice.controllers import admission
-from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller, Webhook
-from pumice.live.clock import WallClock
+from pumice.controllers.admission.webhooks import HOOKS, Caller, Webhook
 from pumice.live.log_format import set_up
-from pumice.live.webhooks.server import UNRENEWED_DAYS, ClusterSecret, WebhookReplica, WebhookSettings
+from pumice.live.webhooks.server import WebhookReplica, WebhookSettings
 
 log = logging.getLogger(__name__)
 
@@ -155,22 +144,3 @@ def _resource_groups(path: str) -> list[dict[str, Any]]:
             raise document.error("is not a list of groups", ("resourceGroups",))
         groups += found or []
     return groups
-
-
-@click.command()
-@click.option("--service", default=SERVICE, show_default=True, help="The service that API servers reach the webhooks by.")
-@click.option("--namespace", default="volcano-system", show_default=True, help="Its namespace, and the Secret's.")
-@click.option("--secret", default=SECRET, show_default=True, help="The Secret to make.")
-@click.option("--kubeconfig", default="", help="A kubeconfig file. Default: KUBECONFIG, ~/.kube/config, the pod's service account.")
-def admission_secret(service: str, namespace: str, secret: str, kubeconfig: str) -> None:
-    """Make the Secret of the webhooks' certificates (ca.crt, tls.crt, tls.key), where there is none."""
-    set_up("text", 0)
-    try:
-        asyncio.run(_ensure(find(kubeconfig), Caller(namespace, service), secret))
-    except KubeError as error:
-        sys.exit(f"the API server refused: {error}")
-
-
-async def _ensure(access: Access, caller: Caller, secret: str) -> None:
-    async with Client(access) as client:
-        await ClusterSecret(client, ObjectRef(secret, caller.namespace), caller.service_hosts, WallClock(), UNRENEWED_DAYS).ensure()

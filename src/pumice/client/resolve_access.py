@@ -2,15 +2,10 @@
 
 Programs call `find`. It takes a kubeconfig, named by a flag or KUBECONFIG or at its usual place, else the pod's service account.
 The server's certificate authority is read here, once. The credentials read tokens and our own certificate, because both may be renewed.
-
-The proxy that the environment variables state, by Go's rules, since kubectl runs in the same pods and shells.
-HTTPS_PROXY or HTTP_PROXY is used, by the URL's scheme, but never for localhost and loopback addresses. NO_PROXY lists exceptions: hosts,
-domains (`.corp`, `corp`), addresses and networks (`10.0.0.0/8`), each with an optional port, or `*`.
 """
 
 import base64
 import binascii
-import ipaddress
 import os
 import time
 from collections.abc import Mapping
@@ -24,60 +19,9 @@ from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, T
 from pumice.client.exec_credentials import EXEC_VERSIONS, ExecPlugin
 from pumice.client.key_files import KeyFiles
 from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files
+from pumice.client.proxy_environment import from_environment
 from pumice.client.tls import KeyPair, Trust
 from pumice.http.messages import basic
-
-
-def from_environment(server: str, environ: Mapping[str, str]) -> str:
-    """The URL of the proxy for a server; empty if there is none."""
-    parts = urlsplit(server)
-    host = (parts.hostname or "").rstrip(".")
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    proxy = _variable(environ, f"{parts.scheme}_proxy")
-    if (
-        not proxy
-        or _loopback(host)
-        or any(_matches(rule.strip().lower(), host, port) for rule in _variable(environ, "no_proxy").split(","))
-    ):
-        return ""
-    return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _variable(environ: Mapping[str, str], name: str) -> str:
-    return environ.get(name.upper()) or environ.get(name, "")
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(text.strip("[]"))
-    except ValueError:
-        return None
-
-
-def _loopback(host: str) -> bool:
-    address = _address(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
-
-
-def _matches(rule: str, host: str, port: int) -> bool:
-    if rule in ("", "*"):
-        return rule == "*"
-    address = _address(host)
-    if "/" in rule:
-        try:
-            return address is not None and address in ipaddress.ip_network(rule, strict=False)
-        except ValueError:
-            return False
-    name, colon, rule_port = rule.rpartition(":")
-    if colon and rule_port.isdecimal() and _address(rule) is None:
-        if int(rule_port) != port:
-            return False
-        rule = name
-    if address is not None:
-        return _address(rule) == address
-    domain = rule.removeprefix("*").removeprefix(".")
-    return host.endswith(f".{domain}") or (host == domain and not rule.startswith("."))
-
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"  #: the cluster extension that is handed to exec plugins

@@ -10,7 +10,7 @@ from pumice.api.kinds import kind_of
 from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.outside import Pending
-from pumice.cluster.bridges import StoreLister
+from pumice.cluster.store_lister import StoreLister
 from pumice.controllers.waiting_pods import refused
 from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, status_change
 

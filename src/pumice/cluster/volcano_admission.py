@@ -8,7 +8,7 @@ from functools import partial
 
 from pumice.cluster.apiserver import AdmissionAttributes, StatusError
 from pumice.cluster.apiserver.webhooks import Verdict
-from pumice.cluster.bridges import StoreLister
+from pumice.cluster.store_lister import StoreLister
 from pumice.controllers import admission
 from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller, configuration
 

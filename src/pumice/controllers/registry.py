@@ -20,11 +20,13 @@ from pumice.controllers.kubernetes.service_account import ServiceAccounts
 from pumice.controllers.kubernetes.statefulset import StatefulSets
 from pumice.controllers.kubernetes.volumes import Volumes
 from pumice.controllers.volcano.cronjob import CronJobs
-from pumice.controllers.volcano.hypernode import HyperNodeCounts, HyperNodeDiscovery
+from pumice.controllers.volcano.hypernode import HyperNodeCounts
+from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery
 from pumice.controllers.volcano.job.controller import MAX_FAILURES, Jobs
 from pumice.controllers.volcano.job.plugins import KeyPairs
 from pumice.controllers.volcano.job_ttl import JobTtl
-from pumice.controllers.volcano.jobflow import JobFlows, JobTemplates, Probe, Reachable
+from pumice.controllers.volcano.jobflow import JobFlows, Probe, Reachable
+from pumice.controllers.volcano.jobtemplate import JobTemplates
 from pumice.controllers.volcano.podgroup import PodGroups
 from pumice.controllers.volcano.queue import Queues
 from pumice.controllers.volcano.sharding import NodeShards

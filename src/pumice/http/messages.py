@@ -1,22 +1,14 @@
-"""Requests and answers of a server as values; header lines, and the value of the header for basic authentication.
-
-A long answer that is made while it is sent: one piece in a turn of the event loop, and only when the client has read the piece before.
-
-Whether a client is on this machine: in its network namespace, so in the same pod, or behind kubectl port-forward.
-"""
+"""Requests and answers of a server as values; header lines, and the value of the header for basic authentication."""
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 from urllib.parse import SplitResult, parse_qsl, unquote
 
 import msgspec
-
-from pumice.http.watchdog import Handler
 
 JSON = "application/json"
 _encode = msgspec.json.encode
@@ -112,42 +104,6 @@ Answer = Response | Stream | asyncio.Future[Response | Stream]
 Respond = Callable[[Request], Answer]
 
 
-class Pieces:
-    """A stream of the pieces that an iterator yields."""
-
-    content_type = JSON
-
-    def __init__(self, pieces: Iterator[bytes], version: int) -> None:
-        self._pieces = pieces
-        self.version = version
-        self._pipe: Pipe | None = None
-        self._scheduled = False
-
-    def start(self, pipe: Pipe) -> None:
-        self._pipe = pipe
-        self.resume()
-
-    def resume(self) -> None:
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._next)
-
-    def stop(self) -> None:
-        self._pipe = None
-
-    def _next(self) -> None:
-        self._scheduled = False
-        if self._pipe is None or self._pipe.is_full():
-            return
-        with Handler("a piece of a long answer"):
-            piece = next(self._pieces, None)
-        if piece is None:
-            self._pipe.finish()
-        else:
-            self._pipe.send(piece)
-            self.resume()
-
-
 def head_of(headers: Iterable[tuple[str, str]]) -> bytes:
     """Header lines as bytes. Raises ValueError for a line break or another control character, which would end a line early."""
     return "".join(map(_line, headers)).encode()
@@ -171,13 +127,3 @@ def _line(header: tuple[str, str]) -> str:
 
 
 NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-
-
-def is_loopback(peer: Any) -> bool:
-    """Whether the address of a client is loopback. `peer` is an address as sockets return it; a client without one is not on loopback."""
-    try:
-        address = ipaddress.ip_address(peer[0])
-    except (TypeError, IndexError, ValueError):
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback

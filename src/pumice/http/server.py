@@ -17,7 +17,8 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import cast
 
-from pumice.http.messages import Answer, Request, Respond, Response, Stream, Takeover, is_loopback
+from pumice.http.loopback import is_loopback
+from pumice.http.messages import Answer, Request, Respond, Response, Stream, Takeover
 from pumice.http.outgoing import Outgoing
 from pumice.http.parser import MAX_HEAD, Body, BodyTooLong, Malformed, take_head
 from pumice.http.request_head import RequestHead

@@ -19,7 +19,8 @@ from pumice.api.quota import why_refused
 from pumice.api.structs import KINDS, convert, document
 from pumice.controllers import admission
 from pumice.controllers.controller import Controller
-from pumice.controllers.in_memory import InMemoryLoop, Memory, Unsettled
+from pumice.controllers.in_memory import Memory
+from pumice.controllers.in_memory_loop import InMemoryLoop, Unsettled
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.controllers.writes import Create
 

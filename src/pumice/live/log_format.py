@@ -5,7 +5,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from pumice.text_table import shown_in_line
+from pumice.escaped_text import shown_in_line
 
 FORMATS = ("logfmt", "text", "json")
 

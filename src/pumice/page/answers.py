@@ -26,7 +26,7 @@ from pumice.api import InputError, rfc3339
 from pumice.http.listener import Handler
 from pumice.http.messages import JSON, Request, Response
 from pumice.inputs.known_objects import KnownObjects, know_objects
-from pumice.inputs.recording.snapshot import dump
+from pumice.inputs.recording.state_file import dump
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.expected import MOST_WRITTEN, answer_of
 from pumice.page.files import UNCACHED, packed

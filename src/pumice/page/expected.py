@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from pumice.answers.past_forecasts import forecast_events
+from pumice.answers.forecast_events import forecast_events
 from pumice.api import instant, rfc3339
-from pumice.inputs.recording.snapshot import dump
+from pumice.inputs.recording.state_file import dump
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.command import output_of
 from pumice.page.policy import written

@@ -27,7 +27,8 @@ from pumice.cluster.apiserver.requests import Target, name_matches, options_of, 
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.subresources import Subresources, bind
-from pumice.http.messages import JSON, Answer, Pieces, Request, Response, Stream
+from pumice.http.messages import JSON, Answer, Request, Response, Stream
+from pumice.http.pieces import Pieces
 
 _log = logging.getLogger(__name__)
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

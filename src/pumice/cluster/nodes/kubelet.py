@@ -3,10 +3,6 @@
 The kubelets follow every write to pods and nodes and queue the objects to look at. Nothing is polled, and a pod for which nothing is due
 has no alarm, so that any number of running pods costs nothing. `pod_life` decides what happens; it is written here, directly into the
 store, as a bind is. The kubelets are a `Worker` of the control plane.
-
-What metrics-server would report: PodMetrics of the pods that run, and NodeMetrics as their sums.
-A pod's usage is written once, when it starts. A node's usage is summed up again some seconds after one of its pods has started or ended,
-as the real metrics-server looks every 15 seconds. Nothing is done while nothing changes.
 """
 
 import time
@@ -14,76 +10,18 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from pumice.api import Key, Object, instant, key_of, kinds, name_of, rfc3339, spec_of, status_of, uid_of
-from pumice.api.json_objects import finalizers_of, labels_of
-from pumice.api.quantity import quantity
-from pumice.cluster.apiserver import DeleteOptions, StatusError, Store
+from pumice.api import Key, Object, instant, key_of, kinds, name_of, spec_of, status_of, uid_of
+from pumice.api.json_objects import finalizers_of
+from pumice.cluster.apiserver import DeleteOptions, StatusError
 from pumice.cluster.apiserver.watch import WatchEvent
-from pumice.cluster.bridges import StoreLister
 from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.cluster.nodes import pod_life
+from pumice.cluster.nodes.metrics_server import Metrics
 from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
 from pumice.cluster.nodes.rejection import Milli, Ports, host_ports_of, rejection, requests_of
 from pumice.cluster.nodes.stage import PodStage, Stages
+from pumice.cluster.store_lister import StoreLister
 from pumice.cluster.store_writes import StoreWrites
-
-PODS, NODES = "pods.metrics.k8s.io", "nodes.metrics.k8s.io"
-API_VERSION = "metrics.k8s.io/v1beta1"
-WINDOW_S = 15
-
-
-class Metrics:
-    """Keeps the PodMetrics and NodeMetrics of a store up to date."""
-
-    def __init__(self, store: Store, clock: AlarmClock) -> None:
-        self._store = store
-        self._clock = clock
-        self._used: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}  #: by node and pod: thousandths of a CPU, bytes of memory
-        self._changed: set[str] = set()
-        self._alarm: Alarm | None = None
-
-    def started(self, pod: Object, milli: Milli) -> None:
-        key = key_of(pod)
-        used = pod_life.usage(pod, milli)
-        names = [each["name"] for each in spec_of(pod).get("containers") or ()]
-        shares = [{"name": name, "usage": {"cpu": "0", "memory": "0"} if number else used} for number, name in enumerate(names)]
-        fields = {"containers": shares, "metadata": {"name": key.name, "namespace": key.namespace, "labels": dict(labels_of(pod))}}
-        self._put(PODS, "PodMetrics", key, f"{uid_of(pod)}-metrics", fields)
-        node = spec_of(pod)["nodeName"]
-        self._used.setdefault(node, {})[key] = quantity(used["cpu"]).milli, quantity(used["memory"]).whole
-        self.note(node)
-
-    def ended(self, key: tuple[str, str], node: str) -> None:
-        if self._used.get(node, {}).pop(key, None) is not None:
-            self.note(node)
-        if self._store.storage.get(PODS, key) is not None:
-            self._store.remove_trusted(PODS, key)
-
-    def note(self, node: str) -> None:
-        """Sum up this node's usage within the next `WINDOW_S` seconds."""
-        self._changed.add(node)
-        if self._alarm is None:
-            self._alarm = self._clock.at(self._clock.now() + WINDOW_S, self._sum_up)
-
-    def _sum_up(self) -> None:
-        self._alarm = None
-        for name in sorted(self._changed):
-            if self._store.storage.get("nodes", ("", name)) is None:
-                self._used.pop(name, None)
-                if self._store.storage.get(NODES, ("", name)) is not None:
-                    self._store.remove_trusted(NODES, ("", name))
-                continue
-            used = self._used.get(name, {}).values()
-            total = {"cpu": f"{sum(cpu for cpu, _ in used)}m", "memory": f"{sum(memory for _, memory in used) // 1024}Ki"}
-            self._put(NODES, "NodeMetrics", ("", name), f"{name}-metrics", {"usage": total, "metadata": {"name": name}})
-        self._changed.clear()
-
-    def _put(self, storage: str, kind: str, key: tuple[str, str], uid: str, fields: Object) -> None:
-        at = rfc3339(self._clock.now())
-        metadata = {**fields.pop("metadata"), "uid": uid, "creationTimestamp": at}
-        head = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "timestamp": at, "window": f"{WINDOW_S}s"}
-        self._store.put_trusted(storage, key, head | fields)
-
 
 POD_NETWORK = "10.128.0.0/9"
 SLICE_S = 0.005  #: how long a step may take, in seconds of the machine's time

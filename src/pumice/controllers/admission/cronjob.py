@@ -9,7 +9,7 @@ from pumice.api.json_objects import copied
 from pumice.controllers.admission import job as job_rules
 from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_subdomain, not_negative, one_of
 from pumice.controllers.controller import Lister
-from pumice.controllers.volcano.cronjob import ScheduleError, parse_schedule
+from pumice.controllers.volcano.cron_schedule import ScheduleError, parse_schedule
 
 LONGEST_NAME = 52  #: the names of its jobs have up to 11 characters more, and must be valid labels
 SOME_MINUTE = "29000000"  #: stands for the minute in which a job's name ends

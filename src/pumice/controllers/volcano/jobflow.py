@@ -1,66 +1,20 @@
 """JobFlows: each step is a job made from a JobTemplate, once the dependencies of the step are met.
 
-A flow that succeeded is over: with `jobRetainPolicy: delete` its jobs are deleted. A JobTemplate's status lists the jobs made from it.
-
-The jobs in a flow's status: `jobStatusList` has the phases that each job went through, `conditions` the present state of each job.
-A job that is gone stays in them as it was last seen.
+A flow that succeeded is over: with `jobRetainPolicy: delete` its jobs are deleted.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pumice.api import Key, Object, annotations as key_names, instant, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
+from pumice.api import Key, Object, annotations as key_names, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.annotations import TASK_SPEC
-from pumice.api.json_objects import annotations_of, controlled_by, copied, created_at, field, labels_of, terminating
+from pumice.api.json_objects import annotations_of, controlled_by, field, labels_of, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, its_controller, itself, result
-from pumice.controllers.volcano.job import spec as job_spec, state
+from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.state import COMPLETED
+from pumice.controllers.volcano.jobflow_status import SUCCEED, TERMINATING, flow_status, job_name
 from pumice.controllers.volcano.step_patch import laid_over
 from pumice.controllers.writes import Create, Write, delete, status_change
-
-OVER = (*state.FINISHED, state.ABORTED)
-
-
-def job_status_list(flow: Object, jobs: Iterable[Object]) -> list[Object]:
-    """The `jobStatusList` of a flow, in the order in which the jobs were first seen."""
-    kept = {each["name"]: each for each in status_of(flow).get("jobStatusList") or ()}
-    return list((kept | {name_of(job): _record(job, kept.get(name_of(job), {})) for job in jobs}).values())
-
-
-def conditions(flow: Object, jobs: Iterable[Object]) -> dict[str, Object]:
-    return {**(status_of(flow).get("conditions") or {}), **{name_of(job): _condition(job) for job in jobs}}
-
-
-def _condition(job: Object) -> Object:
-    stated = {name: status_of(job).get(name) for name in ("runningDuration", "taskStatusCount")}
-    head = {"phase": job_spec.phase_of(job), "createTime": job["metadata"].get("creationTimestamp")}
-    return {name: copied(value) for name, value in (head | stated).items() if value}
-
-
-def _record(job: Object, before: Object) -> Object:
-    moved = field(job, "status.state.lastTransitionTime")
-    record = {
-        "name": name_of(job),
-        "state": job_spec.phase_of(job) or state.PENDING,
-        "startTimestamp": job["metadata"].get("creationTimestamp"),
-        "restartCount": job_spec.retry_count(job),
-    }
-    if job_spec.phase_of(job) in OVER and moved and instant(moved) >= created_at(job):
-        record["endTimestamp"] = moved
-    same = before.get("startTimestamp") == record["startTimestamp"]  # if not, it was another job of this name
-    histories = _histories(job_spec.phase_of(job), moved, before.get("runningHistories") or [] if same else [])
-    return record | ({"runningHistories": histories} if histories else {})
-
-
-def _histories(phase: str, since: str | None, before: list[Object]) -> list[Object]:
-    """The phases so far, each with its start time and, except for the last phase, its end time."""
-    if not phase or not since:
-        return before
-    entry = {"state": phase, "startTimestamp": since}
-    if before and before[-1] == entry:
-        return before
-    ended = [{**before[-1], "endTimestamp": since}] if before else []
-    return [*before[:-1], *ended, entry]
 
 
 class Probe(NamedTuple):
@@ -72,19 +26,6 @@ class Probe(NamedTuple):
 
 Reachable = Callable[[Probe], bool]  #: whether the probe is answered
 PodsOf = Callable[[Object], Iterable[Object]]  #: the pods of a job
-
-LISTS = {
-    "pendingJobs": (state.PENDING,),
-    "runningJobs": (state.RUNNING, state.RESTARTING, state.ABORTING, state.COMPLETING, state.TERMINATING),
-    "failedJobs": (state.FAILED, state.ABORTED),
-    "terminatedJobs": (state.TERMINATED,),
-    "completedJobs": (state.COMPLETED,),
-}
-PENDING, RUNNING, SUCCEED, FAILED, TERMINATING = "Pending", "Running", "Succeed", "Failed", "Terminating"
-
-
-def job_name(flow: Object, step: str) -> str:
-    return f"{name_of(flow)}-{step}"
 
 
 def may_start(flow: Object, step: Object, jobs: Mapping[str, Object], completed: set[str], pods_of: PodsOf, reachable: Reachable) -> bool:
@@ -125,24 +66,6 @@ def _places(pods: Sequence[Object], wanted: Object) -> list[str]:
     addresses = [str(status_of(pod).get("podIP") or "") for pod in meant]
     port = wanted.get("port")
     return [f"[{address}]:{port}" if ":" in address else f"{address}:{port}" for address in addresses] if all(addresses) else []
-
-
-def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str]) -> Object:
-    """The new status of a flow that is not over."""
-    names = list(dict.fromkeys(job_name(flow, step["name"]) for step in spec_of(flow).get("flows") or ()))
-    phases = {name: job_spec.phase_of(job) for name, job in jobs.items()} | dict.fromkeys(completed, state.COMPLETED)
-    status: dict[str, Any] = {key: [name for name in names if phases.get(name) in wanted] or None for key, wanted in LISTS.items()}
-    status["unKnowJobs"] = [name for name in names if name in jobs and not phases[name]] or None
-    there = [jobs[name] for name in names if name in jobs]
-    status["jobStatusList"] = job_status_list(flow, there) or None
-    status["conditions"] = conditions(flow, there) or None
-    if status["failedJobs"] or status["terminatedJobs"]:
-        phase = FAILED
-    elif names and all(name in completed for name in names):
-        phase = SUCCEED
-    else:
-        phase = RUNNING if status["runningJobs"] or completed else PENDING
-    return {**status_of(flow), **status, "state": {"phase": phase}}
 
 
 PROBE_AGAIN_S = 5.0
@@ -214,28 +137,3 @@ def _flows_using(change: ObjectChange, lister: Lister) -> Iterable[Key]:
         for flow in lister.all(kinds.JOB_FLOW, namespace_of(change.object)):
             if any(step.get("name") == name_of(change.object) for step in spec_of(flow).get("flows") or ()):
                 yield key_of(flow)
-
-
-class JobTemplates:
-    """Lists in a template's status the jobs that were made from it."""
-
-    name = "jobtemplate"
-
-    def __init__(self) -> None:
-        self.watches = {kinds.JOB_TEMPLATE: itself, kinds.JOB: _template_of}
-
-    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
-        assert isinstance(key, Key)
-        template = lister.get(kinds.JOB_TEMPLATE, *key)
-        if template is None:
-            return NOTHING
-        origin = f"{key.namespace}.{key.name}"
-        jobs = lister.all(kinds.JOB, key.namespace)
-        names = [name_of(job) for job in jobs if annotations_of(job).get(key_names.CREATED_BY_TEMPLATE) == origin]
-        return result(status_change(template, {**copied(status_of(template)), "jobDependsOnList": names or None}))
-
-
-def _template_of(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    origin = annotations_of(change.object).get(key_names.CREATED_BY_TEMPLATE, "")
-    if origin and (change.old is None or change.new is None):
-        yield Key(namespace_of(change.object), origin.partition(".")[2])

@@ -2,9 +2,6 @@
 
 A snapshot is cheap and taken in parts, so that no cycle waits long for it. The objects are made later, on another thread. Pods are rebuilt
 from tasks, so they hold only the fields that decisions read. A bind under way shows as a pod on its node, an eviction as a deletion.
-
-The state of a scheduler as a file that `pumice cycle -f` reads: what it believes at this moment, including its assumptions, the pods that
-it has evicted recently, and the outcomes of forecasts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,13 +12,9 @@ from msgspec.structs import replace
 
 from pumice.api import rfc3339
 from pumice.api.annotations import ALLOCATED_HYPERNODE, HELD_PLACES
-from pumice.api.core import Event
-from pumice.api.manifests import CONFIG_MAP_KEYS
 from pumice.api.meta import Condition, Wire
 from pumice.api.pod import Pod, PodResourceClaimStatus
-from pumice.api.structs import KEPT, encode
 from pumice.api.volcano import PodGroup
-from pumice.scheduler.framework.eviction_events import eviction_events
 from pumice.scheduler.model import Cluster, Job, Task, status
 from pumice.scheduler.model.shadow_group import is_shadow
 from pumice.scheduler.model.task import as_pod, metadata_of
@@ -122,20 +115,3 @@ def _conditions(task: Task) -> Iterator[Condition]:
         yield Condition("PodScheduled", "True", last_transition_time=rfc3339(task.placed_at))
     if task.disrupted:
         yield Condition("DisruptionTarget", "True", "PreemptionByScheduler")
-
-
-def dump(cluster: Cluster, configuration: str, events: Iterable[Event] = ()) -> bytes:
-    """A List of objects as JSON, with recent evictions as events, these other events, and the configuration as Volcano's ConfigMap."""
-    bodies = [_body(kind, item) for kind, item in Snapshot(cluster).objects()]
-    bodies += [_body("Event", event) for event in (*eviction_events(cluster), *events)]
-    if configuration:
-        meta = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
-        data = {CONFIG_MAP_KEYS[0]: configuration}
-        bodies.append(encode({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}))
-    return b'{"apiVersion":"v1","kind":"List","items":[\n' + b",\n".join(bodies) + b"\n]}\n"
-
-
-def _body(kind: str, item: Wire) -> bytes:
-    """The object as JSON, with its apiVersion and kind."""
-    named = KEPT[kind]
-    return b'{"apiVersion":"%b","kind":"%b",%b' % (named.api_version.encode(), named.kind.encode(), encode(item)[1:])

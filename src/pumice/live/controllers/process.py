@@ -1,18 +1,11 @@
 """One replica of the controllers, from its first request to its last: the election, the controllers, probes, signals.
 
 Replicas that do not lead wait without reading the cluster, as with the scheduler.
-
-Whether an endpoint answers, for the probes of JobFlows. It is called in the background; a controller gets the last result from memory.
-A controller asks again every few seconds, so a result may be that old. The first result is no.
 """
 
-import asyncio
 import logging
 import ssl
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Self
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,75 +18,18 @@ from pumice.client.leader_election import Election, LeaseCandidate, Term, new_id
 from pumice.client.rate_limit import ClientLimits
 from pumice.controllers.controller import Controller
 from pumice.controllers.registry import volcano_controllers
-from pumice.controllers.volcano.hypernode import HyperNodeDiscovery
+from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
-from pumice.controllers.volcano.jobflow import Probe, Reachable
+from pumice.controllers.volcano.jobflow import Reachable
 from pumice.controllers.volcano.sharding import NodeShards
 from pumice.http.listener import Listener
-from pumice.http.pool import fetch
-from pumice.live.clock import Clock, WallClock
+from pumice.live.clock import WallClock
 from pumice.live.controllers.loop import Controllers
 from pumice.live.controllers.metrics import CONTROLLERS, ControllerMetrics
+from pumice.live.controllers.prober import Prober
 from pumice.live.lifecycle import end_signal, first, while_leading
 from pumice.live.pages import listeners, measures, probes
-
-FRESH_S = 3.0
-TIMEOUT_S = 3.0
-REMEMBERED = 1000
-
-
-class Prober:
-    """Says whether the endpoint of a `Probe` answers. Enter it as an async context: it needs the running event loop."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._known: dict[Probe, tuple[bool, float]] = {}  #: the answer, and when it came
-        self._asking: dict[Probe, asyncio.Task[None]] = {}
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        asking = list(self._asking.values())
-        for task in asking:
-            task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
-
-    def __call__(self, probe: Probe) -> bool:
-        answered, at = self._known.get(probe, (False, float("-inf")))
-        if self._clock.now() - at > FRESH_S and probe not in self._asking:
-            self._asking[probe] = asyncio.get_running_loop().create_task(self._ask(probe))
-        return answered
-
-    async def _ask(self, probe: Probe) -> None:
-        try:
-            answered = await (self._connects(probe.url) if probe.url.startswith("tcp:") else self._answers(probe))
-        finally:
-            del self._asking[probe]
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        self._known[probe] = answered, self._clock.now()
-
-    @staticmethod
-    async def _answers(probe: Probe) -> bool:
-        try:
-            answer = await fetch(probe.url, headers=dict([probe.header]) if probe.header else None, timeout_s=TIMEOUT_S)
-        except (OSError, ValueError):
-            return False
-        return 200 <= answer.status < 400
-
-    @staticmethod
-    async def _connects(url: str) -> bool:
-        try:
-            parts = urlsplit(url)
-            async with asyncio.timeout(TIMEOUT_S):
-                _, writer = await asyncio.open_connection(parts.hostname, parts.port)
-        except (TimeoutError, OSError, ValueError):
-            return False
-        writer.close()
-        return True
-
 
 log = logging.getLogger(__name__)
 

@@ -76,7 +76,7 @@ class FitQuestions:
         return time.monotonic() >= self._free_at and self._scheduler.synced.is_set()
 
     def _asked(self, obj: dict[str, Any], cluster: Cluster) -> str:
-        from pumice.answers.fits import never_fits  # answers are loaded once somebody asks
+        from pumice.answers.submission_check import never_fits  # answers are loaded once somebody asks
 
         began, now = time.monotonic(), self._scheduler.clock.now()
         try:

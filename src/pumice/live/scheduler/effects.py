@@ -18,6 +18,7 @@ from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP, POD_GROUPS, 
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.live.scheduler.group_status import known_status, new_at, next_status
 from pumice.live.scheduler.options import UNSHARDED, Sharding
+from pumice.live.scheduler.prerequisites import object_ref, prerequisites
 from pumice.live.scheduler.queue_status import queue_request, queue_totals
 from pumice.live.scheduler.requests import (
     BindPod,
@@ -29,8 +30,6 @@ from pumice.live.scheduler.requests import (
     Requests,
     WriteCondition,
     WriteStatus,
-    object_ref,
-    prerequisites,
 )
 from pumice.live.scheduler.sent_status import GroupNote, Mark, Quiet, SentStatus
 from pumice.live.scheduler.shard import shard_requests

@@ -23,10 +23,11 @@ from pumice.api.volcano import PodGroup, Queue
 from pumice.client.reflector import Change, Deleted
 from pumice.live.clock import Clock
 from pumice.live.scheduler.assumed_pods import AssumedPods
+from pumice.live.scheduler.canary_share import ShareFilter
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
-from pumice.live.scheduler.options import Options, ShareFilter
+from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.passed_over import PassedOver
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.sources import RawObject

@@ -18,7 +18,7 @@ from pumice.client.failures import ApiError, Fenced, KubeError
 from pumice.client.pods import amend_status
 from pumice.client.transport import Transport, as_dict
 from pumice.live.clock import Clock
-from pumice.live.scheduler.requests import DevicesFor, Making, Prerequisites, VolumeFor
+from pumice.live.scheduler.prerequisites import DevicesFor, Making, Prerequisites, VolumeFor
 from pumice.live.scheduler.sources import RawObjects
 
 CHARGES = "nodeAllocatableResourceClaimStatuses"

@@ -36,7 +36,7 @@ from pumice.client.rate_limit import ClientLimits
 from pumice.client.transport import Transport, as_dict
 from pumice.http.listener import Handler, Listener
 from pumice.http.messages import Request, Response, Stream
-from pumice.inputs.recording.snapshot import dump
+from pumice.inputs.recording.state_file import dump
 from pumice.live.clock import Clock, WallClock
 from pumice.live.lifecycle import end_signal, first, while_leading
 from pumice.live.pages import insights, listeners, probes
@@ -386,7 +386,7 @@ class Replica:
     async def state(self) -> bytes:
         assert self._scheduler is not None
         configuration = self._settings.configuration()
-        from pumice.answers.past_forecasts import forecast_events  # loaded only when the state is asked for
+        from pumice.answers.forecast_events import forecast_events  # loaded only when the state is asked for
 
         return await self._scheduler.look(lambda cluster: dump(cluster, configuration, forecast_events(cluster)))
 

@@ -3,15 +3,10 @@
 * PodGroups and queues: the status that we wrote, from the cycle that decided it until the watch shows an object at least as new as the
   answer to our write. Until then the status that the watch shows is older than the one that we know.
 * Pods: the last condition written, for as long as the pod waits.
-* Refused writes: until when each of them is not tried again.
+* Refused writes: until when each of them is not tried again (`WriteBackoff`).
 * Gangs that lack pods: when the last pod arrived. For a period from then the lack is not reported, as more pods may be on their way.
 * Events: when a message was last sent. If only its amounts change it is sent again after growing pauses: a user who begins to watch just
   after it was sent still sees soon that it holds, and a job that waits for hours costs almost nothing.
-
-Writes that the server refuses, and would refuse again, are tried with growing pauses, each write by itself, and are never given up.
-A role that lacks a verb, or a webhook that is stricter than we are, refuses every try; but an administrator may correct it, and an API
-server that has just started knows no roles for a moment. A write that was lost on the way or came too late is not refused: the next cycle
-sends it again.
 """
 
 import re
@@ -24,80 +19,12 @@ from msgspec import Struct
 
 from pumice.api.kinds import POD_GROUPS, QUEUES
 from pumice.api.volcano import PodGroup
-from pumice.client.client import Backoff
 from pumice.live.scheduler.requests import WriteStatus
+from pumice.live.scheduler.write_backoff import WriteBackoff
 from pumice.scheduler.model import Job, Task, Vector
-
-BACKOFF = Backoff(2.0, 120.0)
-FORGIVEN_S = 300.0  #: so long after the end of a pause, the next refusal counts as the first one
-
-
-class Write(Struct, frozen=True):
-    kind: str
-    name: str  #: namespace/name, or a uid
-
-
-class Pause(NamedTuple):
-    refusals: int
-    until: float
-    over: bool = False  #: the pause is over, and `WriteBackoff` has returned that once
-    refused: bool = False  #: by the server
-
-
-class WriteBackoff:
-    """Writes that were refused, and how long each is left alone. `now` is the time."""
-
-    def __init__(self) -> None:
-        self._pauses: dict[Write, Pause] = {}
-
-    def refused(self, kind: str, name: str, now: float) -> bool:
-        """Hold a refused write back, longer each time. Return whether no other refusal of its kind is remembered."""
-        self._forgive(now)
-        first = all(write.kind != kind or not pause.refused for write, pause in self._pauses.items())
-        self.longer(kind, name, now, refused=True)
-        return first
-
-    def longer(self, kind: str, name: str, now: float, *, refused: bool = False) -> float:
-        """Begin the next, longer pause of a write, and return its length in seconds."""
-        self._forgive(now)
-        refusals = self._pauses.get(Write(kind, name), Pause(0, now)).refusals
-        pause_s = BACKOFF.delay_s(refusals, 1.0)
-        self._pauses[Write(kind, name)] = Pause(refusals + 1, now + pause_s, refused=refused)
-        return pause_s
-
-    def _forgive(self, now: float) -> None:
-        self._pauses = {write: pause for write, pause in self._pauses.items() if now < pause.until + FORGIVEN_S}
-
-    def forget(self, kind: str, name: str) -> None:
-        """Forget the refusals of a write: it was granted, or its object is gone."""
-        self._pauses.pop(Write(kind, name), None)
-
-    def __bool__(self) -> bool:
-        return bool(self._pauses)
-
-    def of(self, *names: str) -> dict[str, float]:
-        """By kind, until when writes with these names are left alone."""
-        return {write.kind: pause.until for write, pause in self._pauses.items() if write.name in names}
-
-    def holds(self, kind: str, name: str, now: float) -> bool:
-        pause = self._pauses.get(Write(kind, name))
-        return pause is not None and now < pause.until
-
-    def next_end(self, now: float) -> float:
-        """When the first of the pauses ends that are under way; inf if none is."""
-        return min((pause.until for pause in self._pauses.values() if now < pause.until), default=inf)
-
-    def over(self, kind: str, now: float) -> list[str]:
-        """The names of the writes of a kind that may be tried again, each returned once for a pause."""
-        found = [write for write, pause in self._pauses.items() if write.kind == kind and now >= pause.until and not pause.over]
-        for write in found:
-            self._pauses[write] = self._pauses[write]._replace(over=True)
-        return [write.name for write in found]
-
 
 FIRST_PAUSE_S = 2.0  #: an unchanged message is sent again after so long, then after twice as long, and so on
 LONGEST_PAUSE_S = 30.0
-
 
 _AMOUNT = re.compile(r"(?<![\w.-])\d[\w.]*(?![\w-])")
 

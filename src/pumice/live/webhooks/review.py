@@ -1,12 +1,10 @@
 """AdmissionReviews (v1): the questions and their answers, pure, given the rules' view of the cluster.
 
 An object that the API server sends may lack its name (generateName) and its namespace. The rules see both, and the patch leaves both alone.
-
-The JSON patch (RFC 6902) that turns one JSON value into another: the answer of a mutating webhook.
 """
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,36 +15,7 @@ from pumice.api.kinds import kind_of
 from pumice.client.odd_json import decode
 from pumice.controllers import admission
 from pumice.controllers.controller import Lister
-
-Operation = dict[str, Any]
-
-
-def difference(old: Any, new: Any, path: str = "") -> Iterator[Operation]:
-    """The operations that turn `old` into `new`, to be applied in order. Lists that changed their length are replaced whole."""
-    if old == new and type(old) is type(new):
-        return
-    if isinstance(old, dict) and isinstance(new, dict):
-        yield from _of_objects(old, new, path)
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, (before, after) in enumerate(zip(old, new, strict=True)):
-            yield from difference(before, after, f"{path}/{index}")
-    else:
-        yield {"op": "replace", "path": path, "value": new}
-
-
-def _of_objects(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Operation]:
-    for key in sorted(old.keys() - new.keys()):
-        yield {"op": "remove", "path": _below(path, key)}
-    for key in sorted(new):
-        if key in old:
-            yield from difference(old[key], new[key], _below(path, key))
-        else:
-            yield {"op": "add", "path": _below(path, key), "value": new[key]}
-
-
-def _below(path: str, key: str) -> str:
-    return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
-
+from pumice.live.webhooks.json_patch import difference
 
 _GENERATED = "xxxxx"  #: stands for what the server will add to a generateName
 

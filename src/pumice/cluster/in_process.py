@@ -1,25 +1,18 @@
-"""Bridges from the embedded store to code that is written for any cluster: the `Transport` of our clients, the `Lister` that controllers
-read, their writes, and Volcano's admission.
+"""An API server without a network: the `Transport` of our clients, over the embedded store.
 
-Objects are not copied. A `KeyIndex` that follows every write answers the look-ups for which the store has no index. Changes are kept until
-the controllers fetch them with `take`; `wake` is called when the first of them arrives.
-
-`InProcess` is an API server without a network. It hands out the same bytes that the server would send, made once for all watchers of a
-kind. Its watches never end, break or fall silent, so their readers need no time-outs. A reader that is too slow is cut off with 410, as by
-the server.
+It hands out the same bytes that the server would send, made once for all watchers of a kind. Its watches never end, break or fall silent,
+so their readers need no time-outs. A reader that is too slow is cut off with 410, as by the server.
 """
 
 import asyncio
-from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
 
-from pumice.api import Key, Object
-from pumice.api.defaults import required_queues
-from pumice.api.kinds import Kind, ObjectRef, kind_of
+from pumice.api import Object
+from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, Page, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
@@ -30,8 +23,6 @@ from pumice.cluster.apiserver.read import selectors_of
 from pumice.cluster.apiserver.status import no_such_path
 from pumice.cluster.apiserver.strategic_merge import CONTENT_TYPES
 from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
-from pumice.controllers.controller import ObjectChange
-from pumice.controllers.key_index import IndexedLister
 
 BATCH = 1000  #: the most events that a watch hands out at a time
 WRITES_AT_ONCE = 16  #: writes in a row before other coroutines have their turn
@@ -162,80 +153,3 @@ def _event(kind: ServedKind, seen_as: str, event: WatchEvent) -> bytes:
 
 def _line(type_: str, obj: Object) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (type_.encode(), _encode(obj))
-
-
-class StoreLister(IndexedLister):
-    def __init__(self, store: Store) -> None:
-        super().__init__()
-        self.store = store
-        self.wake: Callable[[], None] | None = None  #: called when there is a change to take after there was none
-        self._changes: list[ObjectChange] = []
-        self._storages: dict[str, str] = {}  #: kind to the storage of its objects
-        self._revision = -1  #: the revision of the table of kinds from which `_storages` was made
-        for storage, kind_storage in store.storage.kind_storages.items():
-            for key in kind_storage.keys:
-                self._on_write(storage, None, kind_storage.objects[key])
-        store.storage.listeners.append(self._written)
-
-    # What controllers look up
-
-    def get(self, kind: str, namespace: str, name: str) -> Object | None:
-        storage = self.storage_of(kind)
-        return self.store.storage.get(storage, (namespace, name)) if storage else None
-
-    def all(self, kind: str, namespace: str | None = None) -> Iterator[Object]:
-        storage = self.storage_of(kind)
-        return self.store.all(storage, namespace or "") if storage else iter(())
-
-    def number(self, kind: str, namespace: str) -> int:
-        """How many objects of a kind a namespace has."""
-        keys = self.store.storage.kind_storage(self.storage_of(kind) or "").keys
-        return bisect_left(keys, (f"{namespace}\0", "")) - bisect_left(keys, (namespace, ""))
-
-    def number_of_dependents(self, uid: str) -> int:
-        return self._index.number_owned(uid)
-
-    def kinds(self) -> Iterator[str]:
-        return iter(sorted(self._all_storages()))
-
-    def storage_of(self, kind: str) -> str | None:
-        """The store's name for a kind such as "Job.batch"; None if it serves no such kind."""
-        return self._all_storages().get(kind)
-
-    def _all_storages(self) -> dict[str, str]:
-        table = self.store.kinds
-        if self._revision != table.revision:
-            served = (kind for kind in table if kind.storage == kind.resource and not kind.reviewed_only)
-            self._storages = {kind.name: kind.storage for kind in served}
-            self._revision = table.revision
-        return self._storages
-
-    # The store's feed
-
-    def take(self) -> list[ObjectChange]:
-        """The changes since the last call, in order."""
-        taken, self._changes = self._changes, []
-        return taken
-
-    def _written(self, storage: str, event: WatchEvent) -> None:
-        self._on_write(storage, event.previous, None if event.type == "DELETED" else event.object)
-
-    def _on_write(self, storage: str, old: Object | None, new: Object | None) -> None:
-        if storage == "events":  # no controller looks at events, and there are many of them
-            return
-        change = ObjectChange(old, new)
-        kind = kind_of(change.object)
-        metadata = change.object["metadata"]
-        key = Key(metadata.get("namespace") or "", metadata["name"])
-        self._index.changed(kind, key, old, new)
-        self._changes.append(change)
-        if len(self._changes) == 1 and self.wake is not None:
-            self.wake()
-
-
-def default_queues(store: Store) -> None:
-    """Create the queues that Volcano creates when it starts, if they are missing."""
-    for name, reclaimable in required_queues().items():
-        if store.find("queues.scheduling.volcano.sh", "", name) is None:
-            queue: Object = {"metadata": {"name": name}, "spec": {"weight": 1, "reclaimable": reclaimable}}
-            store.create("queues.scheduling.volcano.sh", queue)

@@ -19,10 +19,12 @@ from pumice.client.pods import bind, evict
 from pumice.client.reflector import Added, Deleted, Modified, Reflector, dict_metadata
 from pumice.client.transport import ListScope, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, Store
-from pumice.cluster.bridges import InProcess, StoreLister
 from pumice.cluster.clock import RunningClock, VirtualClock
-from pumice.cluster.control_plane import ControllerLoop, ControlPlane
+from pumice.cluster.control_plane import ControlPlane
+from pumice.cluster.controller_loop import ControllerLoop
+from pumice.cluster.in_process import InProcess
 from pumice.cluster.nodes.stage import read_stages
+from pumice.cluster.store_lister import StoreLister
 from pumice.cluster.store_writes import StoreWrites
 from pumice.cluster.workers import WorkerTurns
 from pumice.controllers.controller import NOTHING, Result, itself, result
@@ -300,7 +302,7 @@ class Owners:
 
 
 def test_an_owner_of_very_much_is_looked_at_on_a_thread_from_the_first_time_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pumice.cluster.control_plane.MANY", 3)
+    monkeypatch.setattr("pumice.cluster.controller_loop.MANY", 3)
 
     async def story() -> dict[str, list[bool]]:
         cluster, owners, clock = store(), Owners(), RunningClock(NOON)
@@ -329,7 +331,7 @@ class Quotas(Owners):
 
 def test_a_quota_of_a_namespace_of_very_many_pods_is_counted_on_a_thread_from_the_first_time_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing belongs to a quota, and its controller looks at all pods."""
-    monkeypatch.setattr("pumice.cluster.control_plane.MANY", 3)
+    monkeypatch.setattr("pumice.cluster.controller_loop.MANY", 3)
 
     async def story() -> dict[str, list[bool]]:
         cluster, quotas, clock = store(), Quotas(), RunningClock(NOON)

@@ -1,0 +1,84 @@
+"""The `Lister` that controllers read, on the embedded store.
+
+Objects are not copied. A `KeyIndex` that follows every write answers the look-ups for which the store has no index. Changes are kept until
+the controllers fetch them with `take`; `wake` is called when the first of them arrives.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+from pumice.api import Key, Object
+from pumice.api.kinds import kind_of
+from pumice.cluster.apiserver import Store
+from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.controllers.controller import ObjectChange
+from pumice.controllers.key_index import IndexedLister
+
+
+class StoreLister(IndexedLister):
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self.store = store
+        self.wake: Callable[[], None] | None = None  #: called when there is a change to take after there was none
+        self._changes: list[ObjectChange] = []
+        self._storages: dict[str, str] = {}  #: kind to the storage of its objects
+        self._revision = -1  #: the revision of the table of kinds from which `_storages` was made
+        for storage, kind_storage in store.storage.kind_storages.items():
+            for key in kind_storage.keys:
+                self._on_write(storage, None, kind_storage.objects[key])
+        store.storage.listeners.append(self._written)
+
+    # What controllers look up
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        storage = self.storage_of(kind)
+        return self.store.storage.get(storage, (namespace, name)) if storage else None
+
+    def all(self, kind: str, namespace: str | None = None) -> Iterator[Object]:
+        storage = self.storage_of(kind)
+        return self.store.all(storage, namespace or "") if storage else iter(())
+
+    def number(self, kind: str, namespace: str) -> int:
+        """How many objects of a kind a namespace has."""
+        keys = self.store.storage.kind_storage(self.storage_of(kind) or "").keys
+        return bisect_left(keys, (f"{namespace}\0", "")) - bisect_left(keys, (namespace, ""))
+
+    def number_of_dependents(self, uid: str) -> int:
+        return self._index.number_owned(uid)
+
+    def kinds(self) -> Iterator[str]:
+        return iter(sorted(self._all_storages()))
+
+    def storage_of(self, kind: str) -> str | None:
+        """The store's name for a kind such as "Job.batch"; None if it serves no such kind."""
+        return self._all_storages().get(kind)
+
+    def _all_storages(self) -> dict[str, str]:
+        table = self.store.kinds
+        if self._revision != table.revision:
+            served = (kind for kind in table if kind.storage == kind.resource and not kind.reviewed_only)
+            self._storages = {kind.name: kind.storage for kind in served}
+            self._revision = table.revision
+        return self._storages
+
+    # The store's feed
+
+    def take(self) -> list[ObjectChange]:
+        """The changes since the last call, in order."""
+        taken, self._changes = self._changes, []
+        return taken
+
+    def _written(self, storage: str, event: WatchEvent) -> None:
+        self._on_write(storage, event.previous, None if event.type == "DELETED" else event.object)
+
+    def _on_write(self, storage: str, old: Object | None, new: Object | None) -> None:
+        if storage == "events":  # no controller looks at events, and there are many of them
+            return
+        change = ObjectChange(old, new)
+        kind = kind_of(change.object)
+        metadata = change.object["metadata"]
+        key = Key(metadata.get("namespace") or "", metadata["name"])
+        self._index.changed(kind, key, old, new)
+        self._changes.append(change)
+        if len(self._changes) == 1 and self.wake is not None:
+            self.wake()
