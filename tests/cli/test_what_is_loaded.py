@@ -101,41 +101,8 @@ def test_a_cycle_over_jobs_loads_no_network_no_other_controllers_and_no_loop_of_
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert "train" in ran.stdout
     libraries = {"asyncio", "ssl", "socket", "hashlib", "zoneinfo", "dataclasses", "logging", "random"}
-    libraries |= {"numpy._typing", "numpy._core._add_newdocs"}
     own = {"client", "http", "scheduler.kube", "scheduler.actions.schedule", "controllers.registry", "controllers.kubernetes"}
     assert not (libraries | {f"pumice.{name}" for name in own}).intersection(ran.stderr.split())
-
-
-def test_numpy_without_what_only_people_and_checkers_read_is_whole_for_those_who_ask_for_it() -> None:
-    asked = """
-from pumice import interpreter
-interpreter.install()
-import numpy as np
-assert not np.ndarray.sum.__doc__
-assert np.linalg.det(np.eye(2)) == 1
-import numpy.ma, numpy.random, numpy.polynomial, numpy.testing, numpy.typing as npt, sys
-print(sys.modules["numpy._typing"].__file__, npt.NDArray[np.float64], len(sys.meta_path))
-assert isinstance([], npt.ArrayLike.__args__[0]) is False
-interpreter.install()
-print(len(sys.meta_path))
-"""
-    first, second = subprocess.run(
-        [sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=60
-    ).stdout.splitlines()
-    assert "_typing" in first
-    assert "numpy.ndarray[tuple[typing.Any, ...], numpy.dtype[numpy.float64]]" in first
-    assert first.split()[-1] == second
-
-
-def test_numpy_of_a_version_that_was_not_tried_is_left_as_it_is() -> None:
-    asked = """
-from pumice import interpreter
-interpreter.TRIED = (b'version = "1.26.',)
-interpreter.install()
-import numpy as np
-assert np.ndarray.sum.__doc__
-"""
-    subprocess.run([sys.executable, "-c", asked], check=True, timeout=60)
 
 
 def test_no_garbage_is_looked_for_while_a_command_is_imported() -> None:

@@ -7,7 +7,6 @@ from pumice import interpreter
 
 def main() -> None:
     interpreter.collect_nothing()
-    interpreter.install()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for what numpy does here, starting threads costs more than they save
     from pumice.cli.main import main
 

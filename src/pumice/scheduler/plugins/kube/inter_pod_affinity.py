@@ -29,10 +29,6 @@ class _Asked(Struct, frozen=True):
     terms: PodTerms
 
 
-def _pod_key(cluster: Cluster, task: Task) -> Hashable:
-    return cluster.index(ExistingTerms).pod_key(task) if cluster.with_pod_affinity else None
-
-
 def _near(counts: PodCounts, key: str, table: Nodes, counted_rows: Mask | None = None) -> Scores:
     """For every row, how many of the counted pods are in its domain, on rows of the mask `counted_rows` if it is given."""
     if counted_rows is None:
@@ -41,7 +37,9 @@ def _near(counts: PodCounts, key: str, table: Nodes, counted_rows: Mask | None =
     return shown_per_node(counts.per_domain(np.where(counted_rows, codes, np.int32(ABSENT)), len(values)), codes)
 
 
-class InterPodAffinityFilter(Filter):
+class _OfTerms:
+    """What the filter and the scorer have in common: both read the terms of the pod and those of existing pods."""
+
     name = "InterPodAffinity"
     reach = Reach.CLUSTER
     reads_amounts = False
@@ -50,8 +48,10 @@ class InterPodAffinityFilter(Filter):
         self.cluster = cluster
 
     def key(self, task: Task) -> Hashable:
-        return _pod_key(self.cluster, task)
+        return self.cluster.index(ExistingTerms).pod_key(task) if self.cluster.with_pod_affinity else None
 
+
+class InterPodAffinityFilter(_OfTerms, Filter):
     def prepare(self, task: Task) -> Any:
         if not self.cluster.with_pod_affinity:
             return None
@@ -93,26 +93,20 @@ class InterPodAffinityFilter(Filter):
         return np.asarray(near.all(axis=0))
 
 
-class InterPodAffinityScorer(Scorer):
+class InterPodAffinityScorer(_OfTerms, Scorer):
     """Adds the weight of each preferred term for every pod in the domain that it selects: the new pod's terms, and those of existing pods.
 
     `hard_weight` is the weight of an existing pod's required affinity. `ignore_existing`: for a new pod without preferred terms the terms
     of existing pods do not count. `counted_rows`: for such a pod only the terms of existing pods on these rows count.
     """
 
-    name = "InterPodAffinity"
-    reach = Reach.CLUSTER
-    reads_amounts = False
     normalizes = True
 
     def __init__(self, cluster: Cluster, *, hard_weight: int = 1, ignore_existing: bool = False, counted_rows: Mask | None = None) -> None:
-        self.cluster = cluster
+        super().__init__(cluster)
         self.counted_rows = counted_rows
         self.hard_weight = hard_weight
         self.ignore_existing = ignore_existing
-
-    def key(self, task: Task) -> Hashable:
-        return _pod_key(self.cluster, task)
 
     def prepare(self, task: Task) -> Any:
         if not self.cluster.with_pod_affinity:

@@ -86,18 +86,20 @@ def _unusable(cluster: Cluster, task: Task, use: ClaimUse, claim: PersistentVolu
     return None
 
 
-class BoundVolumes(Filter):
-    """Claims that make the pod unschedulable on every node, and claims that are bound to volumes which not all nodes can reach."""
-
+class _OfClaims(Filter):
     name = "VolumeBinding"
-    reach = Reach.STATIC
     reads_amounts = False
     reports_all = True
+    key = staticmethod(pod_key)
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    key = staticmethod(pod_key)
+
+class BoundVolumes(_OfClaims):
+    """Claims that make the pod unschedulable on every node, and claims that are bound to volumes which not all nodes can reach."""
+
+    reach = Reach.STATIC
 
     def prepare(self, task: Task) -> Any:
         named = [(use, claim_of(self.cluster, use)) for use in uses(task)]
@@ -127,19 +129,11 @@ def _has_waiting_claims(cluster: Cluster, task: Task) -> bool:
     return any(claim is not None and waits_for_pod(cluster, claim) for claim in claims)
 
 
-class WaitingVolumes(Filter):
+class WaitingVolumes(_OfClaims):
     """Claims that are bound once their pod has a node: a free volume that matches must be reachable there, or one must be provisioned
     there."""
 
-    name = "VolumeBinding"
     reach = Reach.CLUSTER
-    reads_amounts = False
-    reports_all = True
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-
-    key = staticmethod(pod_key)
 
     def prepare(self, task: Task) -> Any:
         return task if _has_waiting_claims(self.cluster, task) else None
