@@ -471,23 +471,20 @@ def test_discovery_and_openapi_have_both_versions() -> None:
     assert claims["x-kubernetes-list-map-keys"] == ["name"]
 
 
-DEVICE = {
-    "name": "d",
-    "attributes": {"a": {"ints": [1]}},
-    "consumesCounters": [{"counterSet": "c", "counters": {}, "compatibilityGroups": ["x"]}],
-}
+COUNTERS = {"counterSet": "c", "counters": {"m": {"value": "1"}}, "compatibilityGroups": ["x"]}
+DEVICE = {"name": "d", "attributes": {"a": {"string": "x"}}, "consumesCounters": [COUNTERS]}
 SLICE = {"driver": "d", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "devices": [DEVICE]}
 REQUEST = {"deviceClassName": "gpu", "derivedAttributes": [{"name": "e.com/a", "expression": "1"}]}
+CLAIMED = {"requests": [{"name": "r", "exactly": REQUEST}], "constraints": [{"matchAttribute": "e.com/a"}]}
 
 
 @pytest.mark.parametrize(
     ("gate", "resource", "spec", "path"),
     [
-        ("DRADerivedAttributes", "resourceclaims", {"devices": {"requests": [{"name": "r", "exactly": REQUEST}]}}, "derivedAttributes"),
+        ("DRADerivedAttributes", "resourceclaims", {"devices": CLAIMED}, "derivedAttributes"),
         ("DRADeviceCompatibilityGroups", "resourceslices", SLICE, "compatibilityGroups"),
-        ("DRAListTypeAttributes", "resourceslices", SLICE, "ints"),
         ("DRAOptionalNodeOperations", "resourceslices", SLICE | {"skipNodeOperations": ["*"]}, "skipNodeOperations"),
-        ("DRAPartitionableDevicesType", "resourceslices", SLICE | {"partitionTypeAttribute": "e.com/a"}, "partitionTypeAttribute"),
+        ("DRAPartitionableDevicesType", "resourceslices", SLICE | {"partitionTypeAttribute": "d/a"}, "partitionTypeAttribute"),
         (
             "InPlacePodVerticalScalingSchedulerPreemption",
             "nodes",
@@ -502,3 +499,11 @@ def test_a_field_of_devices_or_nodes_is_kept_while_its_gate_is_on(gate: str, res
         namespace = "default" if resource == "resourceclaims" else ""
         made = store(gates=gates).create(named, {"metadata": {"name": "x"}, "spec": spec}, namespace)
         assert (path in str(made)) is kept
+
+
+def test_an_attribute_that_is_a_list_is_none_while_its_gate_is_off() -> None:
+    spec = SLICE | {"devices": [{"name": "d", "attributes": {"a": {"ints": [1]}}}]}
+    kept = store(gates={"DRAListTypeAttributes"}).create("resourceslices.resource.k8s.io", {"metadata": {"name": "x"}, "spec": spec})
+    assert kept["spec"]["devices"] == spec["devices"]
+    with pytest.raises(StatusError, match="must specify one of: `int`"):
+        store().create("resourceslices.resource.k8s.io", {"metadata": {"name": "x"}, "spec": spec})

@@ -36,6 +36,15 @@ def test_the_parameters_of_an_operation_are_those_that_are_served() -> None:
         assert told["post"] == {"dryRun", "fieldValidation", "fieldManager"}
 
 
+def test_documents_have_the_version_that_the_server_says_of_itself() -> None:
+    with in_thread(plain=True) as running, Wire(running) as wire:
+        for version in ("v1.36.1", "v1.37.2"):
+            running.server.store.version = f"{version}+pumice"
+            group = "apps" if version == "v1.36.1" else "batch"  # a document is kept once it is made
+            assert wire.ask("GET", f"/openapi/v3/apis/{group}/v1")[1]["info"] == {"title": "Pumice", "version": version}
+        assert wire.ask("GET", "/openapi/v2")[1]["info"]["version"] == "v1.37.2"
+
+
 def test_what_is_described_exists() -> None:
     for name in descriptions():
         struct, field = name.rsplit(".", 1) if name.count(".") == 3 else (name, "")

@@ -22,7 +22,17 @@ from realcluster import RealCluster
 from stage import until_true
 from test_native_suites import AS_TESTED, NEEDED, SCHEDULERS, commands, running, served
 
-from pumice.api.kinds import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind, ObjectRef
+from pumice.api.kinds import (
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Kind,
+    ObjectRef,
+)
 from pumice.client.client import Client
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, PatchType, as_dict
@@ -30,6 +40,7 @@ from pumice.client.transport import ListScope, PatchType, as_dict
 pytestmark = pytest.mark.nightly
 GATE = "DRANodeAllocatableResources"
 GATES = {"GenericWorkload": True, GATE: True}
+FEATURES = ("DerivedAttributes", "OptionalNodeOperations", "PartitionableDevicesType", "ListTypeAttributes", "DeviceCompatibilityGroups")
 CHARGES = "nodeAllocatableResourceClaimStatuses"
 HUGE = "hugepages-2Mi"
 STATES = 40
@@ -57,7 +68,10 @@ class DeviceState:
     def _kind(self) -> Body:
         """What the devices of a kind have and take."""
         shared = self._often(0.4)
-        capacity = {"cores": {"value": "8"}, "ram": {"value": "8Gi"}}
+        capacity: Body = {"cores": {"value": "8"}, "ram": {"value": "8Gi"}}
+        if shared and self._often(0.5):
+            ranged = {"default": "2", "validRange": {"min": "1", "max": "7", "step": "1"}}
+            capacity["cores"]["requestPolicy"] = self._pick([{"default": "2", "validValues": ["1", "2", "4"]}, ranged])
         taken = {name: self._taken(name, shared) for name in self._draw.sample(["cpu", "memory", HUGE], self._draw.randint(1, 2))}
         kind: Body = {"capacity": capacity, "allowMultipleAllocations": True} if shared else {}
         return kind | ({"nodeAllocatableResources": taken} if self._often(0.9) else {})
@@ -78,9 +92,19 @@ class DeviceState:
 
     def _claim(self, name: str) -> Body:
         exactly: Body = {"deviceClassName": "any", "allocationMode": "ExactCount", "count": self._pick([1, 1, 2])}
+        if self._often(0.2):
+            exactly = {"deviceClassName": "any", "allocationMode": "All"}
         if self._often(0.4):
             exactly["capacity"] = {"requests": {"cores": self._pick("123"), "ram": self._pick(["512Mi", "1Gi", "3Gi"])}}
-        return {"metadata": {"name": name}, "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
+        devices: Body = {"requests": [{"name": "r", "exactly": exactly}]}
+        if self._often(0.2):
+            devices["requests"].append(
+                {"name": "s", "firstAvailable": [{"name": str(n), "deviceClassName": "any", "count": n} for n in (2, 1)]}
+            )
+        if self._often(0.3):
+            names = self._pick([[], ["r"], [each["name"] for each in devices["requests"]]])
+            devices["config"] = [{"requests": names, "opaque": {"driver": "d.example.com", "parameters": {"fast": True}}}]
+        return {"metadata": {"name": name}, "spec": {"devices": devices}}
 
     def _pod(self, name: str) -> Body:
         claims = self._draw.sample([claim["metadata"]["name"] for claim in self.claims], self._pick([0, 1, 1, 1, 2]))
@@ -147,8 +171,14 @@ async def _settled(client: Client, name: str) -> bool:
 async def _read(client: Client, name: str) -> Any:
     pod = as_dict(await client.get(PODS, ObjectRef(name, "default")))
     if node := pod["spec"].get("nodeName"):
-        return node, pod["status"].get(CHARGES)
+        return node, pod["status"].get(CHARGES), [await _given(client, each["name"]) for each in pod["spec"].get("resourceClaims") or ()]
     return next(each["message"] for each in pod["status"]["conditions"] if each["type"] == "PodScheduled")
+
+
+async def _given(client: Client, name: str) -> Any:
+    """The devices of a claim and their configurations. Of a share its id is made up."""
+    devices = as_dict(await client.get(RESOURCE_CLAIMS, ObjectRef(name, "default")))["status"]["allocation"]["devices"]
+    return [result | {"shareID": "shareID" in result} for result in devices["results"]], devices.get("config")
 
 
 WHOLE = re.compile(r"(\d+) pod level request for \S+ ")
@@ -180,7 +210,8 @@ async def outcomes(scheduler: str, states: list[DeviceState], folder: Path) -> l
     folder.mkdir()
     with RealCluster(folder, release=NEXT, flags=[*served(GATES), *AS_TESTED]) as cluster:
         async with Client(cluster.access()) as client, running(commands(cluster, GATES)[scheduler], folder / "scheduler.log"):
-            await client.create(DEVICE_CLASSES, {"metadata": {"name": "any"}, "spec": {}})
+            config = [{"opaque": {"driver": "d.example.com", "parameters": {"slow": False}}}]
+            await client.create(DEVICE_CLASSES, {"metadata": {"name": "any"}, "spec": {"config": config}})
             found = []
             for state in states:
                 found.append(await outcome(client, state))
@@ -189,15 +220,22 @@ async def outcomes(scheduler: str, states: list[DeviceState], folder: Path) -> l
 
 
 async def said(cases: list[Body], folder: Path) -> dict[str, list[str]]:
-    """By case: what the real API server says of its object."""
-    found = {}
-    with RealCluster(folder, release=NEXT, flags=[*served(GATES), *AS_TESTED]) as cluster:
+    """By case: what the real API server says of its object, and of its status after that."""
+    several = (RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES, DEVICE_CLASSES, DEVICE_TAINT_RULES, PODS)
+    found, kinds = {}, {kind.kind: kind for kind in several}
+    gates = GATES | {f"DRA{name}": True for name in ("ResourcePoolStatus", *FEATURES)}
+    with RealCluster(folder, release=NEXT, flags=[*served(gates), *AS_TESTED]) as cluster:
         async with Client(cluster.access()) as client:
             for number, case in enumerate(cases):
-                obj, is_slice = case["object"], case["object"]["kind"] == "ResourceSlice"
-                body = obj | {"metadata": {"name": f"x{number}"}}
+                name, kind = f"x{number}", kinds[case["object"]["kind"]]
+                namespace = "" if kind.kind in ("ResourceSlice", "DeviceClass", "DeviceTaintRule") else "default"
+                body = case["object"] | {"metadata": {"name": name}}
+                status = body.pop("status", None)
                 try:
-                    await client.create(RESOURCE_SLICES if is_slice else RESOURCE_CLAIMS, body, "" if is_slice else "default")
+                    await client.create(kind, body, namespace)
+                    if status is not None:
+                        change = {"status": status}
+                        await client.patch(kind, ObjectRef(name, namespace), change, PatchType.MERGE, subresource="status")
                     found[case["name"]] = []
                 except ApiError as error:
                     found[case["name"]] = [text for text in case["errors"] if text in str(error)]

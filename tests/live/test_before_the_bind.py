@@ -152,6 +152,32 @@ def devices(api: MemoryServer, *names: str) -> None:
 USING = {"resourceClaims": [{"name": "g", "resourceClaimName": "gpus"}]}
 
 
+@pytest.mark.parametrize("minor", [36, 37])
+def test_driver_configurations_are_told_once_and_of_what_was_chosen(minor: int) -> None:
+    async def story() -> None:
+        api = server("a")
+        devices(api, "gpu-0", "gpu-1")
+        api.put(DEVICE_CLASSES, "none", spec={"selectors": [{"cel": {"expression": "false"}}]})
+        ways = [{"name": "x", "deviceClassName": "none"}, {"name": "y", "deviceClassName": "gpu"}]
+        requests = [{"name": "r", "exactly": {"deviceClassName": "gpu"}}, {"name": "s", "firstAvailable": ways}]
+        told = [[], ["r"], ["s"], ["s/x"], ["r", "s/y"]]
+        config = [{"requests": names, "opaque": {"driver": "d", "parameters": {}}} for names in told]
+        api.put(RESOURCE_CLAIMS, "gpus", spec={"devices": {"requests": requests, "config": config}}, status={})
+        lone(api, schedulerName="default-scheduler", **USING)
+        async with plain(api, release(minor)):
+            await until(lambda: list(api.placed()) == ["train-0"])
+        found = api.found(RESOURCE_CLAIMS, "gpus")["status"]["allocation"]["devices"]["config"]
+        assert [(each["source"], each.get("requests") or []) for each in found] == [
+            ("FromClass", [] if minor == 37 else ["r", "s/y"]),
+            ("FromClaim", []),
+            ("FromClaim", ["r"]),
+            ("FromClaim", ["s"]),
+            ("FromClaim", [] if minor == 37 else ["r", "s/y"]),
+        ]
+
+    run(story())
+
+
 def test_a_claim_of_devices_is_allocated_and_reserved_before_the_bind() -> None:
     async def story() -> None:
         api = server("a")

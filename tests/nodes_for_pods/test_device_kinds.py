@@ -201,8 +201,26 @@ RANGE = {"validRange": {"min": "2", "max": "20", "step": "4"}, "default": "3"}
 def test_a_request_gets_as_much_as_the_policy_gives(policy: Thing | None, asked: str | None, given: str | None) -> None:
     offered = pool("a", shared("a0", slots={"value": "40"} | ({"requestPolicy": policy} if policy else {})))
     made = cluster(*NODES, device_class(), offered, claim("c", wanting(slots=asked) if asked else asks()), using("p", "c"))
+    made.device_gates = frozenset({"DRAFractionalCapacityRange"})
     made.index(AssumedDevices)
     assert shares(made, "p") == ([{"slots": given}] if given else [])
+    if given in ("1500m", "2") and asked in ("1200m", "1600m", "1800m"):  # the parts of a unit are rounded up first
+        made = cluster(*NODES, device_class(), offered, claim("c", wanting(slots=asked)), using("p", "c"))
+        made.index(AssumedDevices)
+        assert shares(made, "p") == [{"slots": "2"}]
+
+
+def test_all_devices_are_by_1_37_also_those_of_which_others_use_too_much() -> None:
+    offered = pool("a", shared("a0", slots={"value": "10"}), shared("a1", slots={"value": "10"}), shared("a2", slots={"value": "5"}))
+    status = held("a0")["status"]
+    status["allocation"]["devices"]["results"][0] |= {"shareID": "x", "consumedCapacity": {"slots": "6"}}
+    everything = asks(allocationMode="All", capacity={"requests": {"slots": "6"}})
+    for newer, given in ((False, [{"slots": "6"}]), (True, [])):
+        made = cluster(*NODES, device_class(), offered, claim("d", status=status), claim("c", everything), using("p", "c"))
+        made.newer_devices = newer
+        made.index(AssumedDevices)
+        assert (admitted(made, "default/p", *dynamic_resources(made)) == "a") is bool(given)
+        assert shares(made, "p") == given
 
 
 def test_of_a_device_with_counters_only_the_first_share_consumes() -> None:
@@ -246,6 +264,10 @@ def test_a_claim_holds_so_many_devices_and_no_more() -> None:
     assert where(many, claim("c", asks(32)), using("p", "c")) == "a"
     made = cluster(*NODES, device_class(), many, claim("c", asks(33)), using("p", "c"))
     told = "claim default/c: number of requested devices 33 exceeds the claim limit of 32!"
+    assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
+    made = cluster(*NODES, device_class(), many, claim("c", asks(30), asks(3, "s")), using("p", "c"))
+    made.newer_devices = True  # as 1.37 says it
+    told = "claim default/c, request s: adding 3 devices exceeds the claim limit of 32, with 30 already accounted for!"
     assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
     ways = [{"name": str(n), "deviceClassName": "gpu", "count": n} for n in (32, 2)]
     either = claim("c", asks(4), {"name": "s", "firstAvailable": ways})

@@ -71,6 +71,7 @@ def _read(name: str) -> Shape:
             struct.fields.update(shape.fields)
             struct.required = (*struct.required, *shape.required)
             struct.omitted |= shape.omitted
+            struct.rules |= shape.rules
             continue
         if rules := tuple(option for option in options if option.partition("=")[0] in RULES):
             struct.rules[field] = rules

@@ -7,12 +7,15 @@ looked at; a rule that a value may not be there at all, or not change, ends the 
     member          one of the fields that are alternatives: exactly one must be set
     with=FIELD      where it is set, FIELD must be set
     filled          it must not be missing, empty or zero
-    min= max=       bounds of a number; items= of the length of a list
-    format=         of a name: long (subdomain), short (label of DNS), label (key of a label), prefixed (the same, with a prefix), foreign
-                    (with a prefix that is not Kubernetes' own), segment (of a path)
+    always          its form is checked even if it is empty
+    min= max=       bounds of a number; items= of the length of a list or map; bytes= characters= of that of a text
+    format=         of a name, or of each one in a list: long (subdomain), short (label of DNS), label (key of a label), prefixed (the same,
+                    with a prefix), foreign (with a prefix that is not Kubernetes' own), segment (of a path), caseless and anycase
+                    (subdomain, whatever the case of its letters: newer and older words), pool (subdomains), value (of a label), semver,
+                    uuid, identifier (of C); keyed= of the keys of a map
     others=         the smallest number that is not kept for Kubernetes' own
     enum=           its values
-    unique          no two items of a list have the same `keys`
+    unique          no two items of a list have the same `keys`, or the same value of unique=KEY, or are the same
     immutable, noset, nounset, noadd, noremove    what an update may not do
     gate=           it is forbidden unless this feature gate is on; whoever writes objects leaves it out before
     drop=           it is left out unless this feature gate is on
@@ -31,11 +34,26 @@ _LABEL, _KEY_NAME = "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "([A-Za-z0-9][-A-Za-z0-9_.]
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _OWN_DOMAINS = (".k8s.io", ".kubernetes.io")
 _ENDS = "and must start and end with an alphanumeric character"
+_PRE_RELEASE = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
+_PATTERNS = {
+    "value": f"({_KEY_NAME})?",
+    "semver": rf"(0|[1-9]\d*)(\.(0|[1-9]\d*)){{2}}(-{_PRE_RELEASE}(\.{_PRE_RELEASE})*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
+    "identifier": "[A-Za-z_][A-Za-z0-9_]*",
+    "uuid": "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+}
 _RULES = {
     "long": f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS} "
     f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')",
     "short": f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS} "
     f"(e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')",
+    "caseless": f"an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', {_ENDS} "
+    f"(e.g. 'Example.com', regex used for validation is '{_SUBDOMAIN}')",
+    "semver": "must be a string compatible with semver.org spec 2.0.0",
+    "identifier": "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or "
+    f"'_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '{_PATTERNS['identifier']}')",
+    "uuid": "must be a lowercase UUID in 8-4-4-4-12 format",
+    "value": f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
+    f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '({_KEY_NAME})?')",
     "label": f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
     "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
 }
@@ -90,19 +108,34 @@ class _Reading:
     def _field(self, owner: Shape, name: str, now: Any, before: Any, place: str) -> Causes:
         rules, shape, is_set = owner.rules.get(name, ()), owner.fields[name], _is_set(owner, name, now)
         ending = list(self._ending(owner, name, now, before, place))
-        if ending or not is_set:
+        if ending or not (is_set or "always" in rules):
             return ending
-        found = list(_plain(rules, now, place))
         if shape.kind == "struct":
-            return found + self.struct(shape, now, before, place)
-        if shape.kind != "list" or shape.element is None or shape.element.kind != "struct":
-            return found
-        if "unique" in rules:
-            found += _repeated(shape, now, place)
+            return self.struct(shape, now, before, place)
+        if shape.element is None:
+            return list(_plain(rules, now if is_set else "", place))
+        if shape.kind == "map":
+            return self._map(shape.element, now, before or {}, place, _option(rules, "keyed"))
+        return self._list(shape, now, before, place, rules)
+
+    def _map(self, element: Shape, now: Object, before: Object, place: str, keyed: str) -> Causes:
+        found = [cause for key in sorted(now) if keyed for cause in _plain((f"format={keyed}",), key, place)]
+        for key, item in sorted(now.items()) if element.kind == "struct" else ():
+            found += self.struct(element, item, before.get(key), f"{place}[{key}]")
+        return found
+
+    def _list(self, shape: Shape, now: list[Any], before: Any, place: str, rules: tuple[str, ...]) -> Causes:
+        assert shape.element is not None
+        key = _option(rules, "unique")
+        found = _repeated(shape.element, (key,) if key else shape.keys, now, place) if key or "unique" in rules else []
         for index, item in enumerate(now):
-            match = _same_key(shape, before, item)
+            at = f"{place}[{index}]"
+            if shape.element.kind != "struct":
+                found += _plain(rules, item, at)
+                continue
+            match = _same_key(shape.keys, before, item)
             if not (self._is_update and match == item):
-                found += self.struct(shape.element, item, match, f"{place}[{index}]")
+                found += self.struct(shape.element, item, match, at)
         return found
 
     def _ending(self, owner: Shape, name: str, now: Any, before: Any, place: str) -> Iterator[tuple[str, str]]:
@@ -126,11 +159,11 @@ class _Reading:
             yield place, "Invalid value: null: field cannot be cleared once set"
         if "noadd" in rules:
             for index, item in enumerate(now or ()):
-                if _same_key(shape, before, item) is None:
+                if _same_key(shape.keys, before, item) is None:
                     yield f"{place}[{index}]", "Forbidden: item may not be added"
         if "noremove" in rules:
             for item in before or ():
-                if _same_key(shape, now, item) is None:
+                if _same_key(shape.keys, now, item) is None:
                     yield place, "Forbidden: item may not be removed"
 
 
@@ -146,19 +179,19 @@ def _option(rules: tuple[str, ...], word: str) -> str:
     return next((rule.partition("=")[2] for rule in rules if rule.startswith(f"{word}=")), "")
 
 
-def _same_key(shape: Shape, items: Any, item: Object) -> Any:
+def _same_key(keys: tuple[str, ...], items: Any, item: Object) -> Any:
     """The item of a list with the same keys; None if there is none, or if items have no keys."""
-    if not shape.keys:
+    if not keys:
         return None
-    return next((each for each in items or () if all(each.get(key) == item.get(key) for key in shape.keys)), None)
+    return next((each for each in items or () if all(each.get(key) == item.get(key) for key in keys)), None)
 
 
-def _repeated(shape: Shape, items: list[Object], place: str) -> Causes:
-    assert shape.element is not None
-    element, seen, found = shape.element, list[Object](), list[tuple[str, str]]()
+def _repeated(element: Shape, keys: tuple[str, ...], items: list[Any], place: str) -> Causes:
+    seen, found = list[Any](), list[tuple[str, str]]()
     for index, item in enumerate(items):
-        if _same_key(shape, seen, item) is not None:
-            found.append((f"{place}[{index}]", f"Duplicate value: {compact(_written(element, item))}"))
+        if item in seen or _same_key(keys, seen, item) is not None:
+            shown = _written(element, item) if element.kind == "struct" else item
+            found.append((f"{place}[{index}]", f"Duplicate value: {compact(shown)}"))
         seen.append(item)
     return found
 
@@ -176,6 +209,8 @@ def _plain(rules: tuple[str, ...], value: Any, place: str) -> Iterator[tuple[str
         elif word == "enum" and value not in option.split(","):
             choices = ", ".join(f'"{each}"' for each in option.split(","))
             yield place, f"Unsupported value: {compact(value)}: supported values: {choices}"
+        elif word in ("bytes", "characters") and len(value.encode()) > int(option):
+            yield place, f"Too long: may not be more than {option} {word}"
         elif word == "format":
             for text in misnamed(option, value):
                 yield place, f"Invalid value: {compact(value)}: {text}"
@@ -189,6 +224,11 @@ def misnamed(form: str, name: str) -> Iterator[str]:
         domain = name.partition("/")[0].lower().strip().rstrip(".")
         if f".{domain}".endswith(_OWN_DOMAINS):
             yield f"domain names {', '.join(f'*{own}' for own in _OWN_DOMAINS)} are reserved"
+    elif form == "pool":
+        for number, part in enumerate(name.split("/")):
+            yield from (f"segment {number}: {text}" for text in (misnamed("long", part) if part else ["must not be empty"]))
+    elif form in _PATTERNS:
+        yield from [] if re.fullmatch(_PATTERNS[form], name) else [_RULES[form]]
     elif form == "prefixed":
         yield from list(misnamed("label", name)) or ([] if "/" in name else ["must include a prefix (e.g. 'example.com/key')"])
     elif form == "label":
@@ -204,7 +244,8 @@ def misnamed(form: str, name: str) -> Iterator[str]:
         if not re.fullmatch(_KEY_NAME, rest):
             yield f"name part {_RULES['label']}"
     else:
-        most, pattern = (253, _SUBDOMAIN) if form == "long" else (63, _LABEL)
+        most, pattern = (63, _LABEL) if form == "short" else (253, _SUBDOMAIN)
+        name, form = (name.lower(), form.replace("anycase", "long")) if form in ("caseless", "anycase") else (name, form)
         if len(name.encode()) > most:
             yield f"must be no more than {most} bytes"
         if not re.fullmatch(pattern, name):

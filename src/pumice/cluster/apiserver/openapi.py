@@ -19,7 +19,7 @@ import msgspec
 from pumice.api import Object
 from pumice.cluster.apiserver import openapi_protobuf, openapi_v2
 from pumice.cluster.apiserver.builtin_shapes import object_shape, shape_of
-from pumice.cluster.apiserver.discovery import Remote, subresources_of
+from pumice.cluster.apiserver.discovery import VERSION, Remote, subresources_of
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.schema import Shape
 from pumice.http.messages import JSON, Request, Response, Stream
@@ -218,8 +218,9 @@ class OpenApi:
     """The OpenAPI documents. Each is made when it is first requested, on a thread, since it takes up to a third of a second; and it is kept
     until the table of kinds changes."""
 
-    def __init__(self, kinds: KindTable, remote: Remote) -> None:
+    def __init__(self, kinds: KindTable, remote: Remote, version: Callable[[], str]) -> None:
         self._kinds = kinds
+        self._version = version  #: what the server says of itself
         self._remote = remote  #: whose documents of version 3 the other servers answer for
         self._documents: dict[str, bytes] = {}
         self._revision = -1
@@ -235,8 +236,8 @@ class OpenApi:
         name = request.path.removeprefix(OPENAPI_PATH).strip("/")
         if not name:
             return Response.json({"paths": self._index()})
-        kinds = self._of_path(name)
-        return self._made(name, lambda: msgspec.json.encode(document(kinds)), Response) if kinds else None
+        kinds, version = self._of_path(name), self._version()
+        return self._made(name, lambda: msgspec.json.encode(document(kinds, version)), Response) if kinds else None
 
     def _of_path(self, name: str) -> list[ServedKind]:
         group, _, version = name.removeprefix("apis/").removeprefix("api/").rpartition("/")
@@ -248,10 +249,10 @@ class OpenApi:
         content_type = openapi_v2.ANSWERED if openapi_v2.PROTOBUF in request.headers.get("accept", "") else JSON
         zipped = "gzip" in request.headers.get("accept-encoding", "")
         headers = (("Content-Encoding", "gzip"), ("Vary", "Accept, Accept-Encoding")) if zipped else (("Vary", "Accept, Accept-Encoding"),)
-        kinds = list(self._kinds)
+        kinds, version = list(self._kinds), self._version()
         return self._made(
             f"v2 {content_type} {zipped}",
-            lambda: _document_v2(kinds, content_type, zipped),
+            lambda: _document_v2(kinds, version, content_type, zipped),
             lambda data: Response(data, 200, content_type, headers),
         )
 
@@ -275,11 +276,11 @@ class OpenApi:
         return own | {path: {"serverRelativeURL": f"{OPENAPI_PATH}/{path}"} for path in places}
 
 
-def _document_v2(kinds: list[ServedKind], content_type: str, zipped: bool) -> bytes:
+def _document_v2(kinds: list[ServedKind], version: str, content_type: str, zipped: bool) -> bytes:
     by_path: dict[str, list[ServedKind]] = {}
     for kind in kinds:
         by_path.setdefault(_path(kind), []).append(kind)
-    whole = openapi_v2.document(document(by_path[path]) for path in sorted(by_path))
+    whole = openapi_v2.document([document(by_path[path], version) for path in sorted(by_path)])
     data = openapi_protobuf.encode(whole) if content_type != JSON else msgspec.json.encode(whole)
     return gzip.compress(data, 5, mtime=0) if zipped else data
 
@@ -295,7 +296,7 @@ def _path(kind: ServedKind) -> str:
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
 
-def document(kinds: list[ServedKind]) -> Object:
+def document(kinds: list[ServedKind], version: str = VERSION["gitVersion"]) -> Object:
     """The OpenAPI v3 document of one group version, whose kinds are given."""
     schemas: Object = dict(COMMON_SCHEMAS)
     paths: Object = {}
@@ -306,7 +307,8 @@ def document(kinds: list[ServedKind]) -> Object:
         if not kind.reviewed_only:
             schemas[f"{name}List"] = list_schema(kind, name)
         paths |= paths_of(kind, name, f"/{_path(kind)}", lambda struct: _of(object_shape(struct), schemas))
-    return {"openapi": "3.0.0", "info": {"title": "Pumice", "version": "v1.36.1"}, "paths": paths, "components": {"schemas": schemas}}
+    info = {"title": "Pumice", "version": version.partition("+")[0]}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
 def _schema_name(kind: ServedKind) -> str:

@@ -4,20 +4,19 @@ kubectl reads it in protobuf; the messages are those of gnostic, and bounds of a
 schemas that v2 cannot express are left out, as the API server does it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from pumice.api import Object
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  #: an @ is not allowed in a content type
-_INFO = {"title": "Pumice", "version": "v1.36.1"}
 _WORDS = "type format required description title enum default pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"
 _LIMITS = "minLength maxLength minItems maxItems uniqueItems minProperties maxProperties example"
 _KEPT = frozenset(f"{_WORDS} {_LIMITS}".split())
 _REFERENCE, _DEFINITION = "#/components/schemas/", "#/definitions/"
 
 
-def document(documents: Iterable[Object]) -> Object:
+def document(documents: Sequence[Object]) -> Object:
     """The v2 document, made from the v3 documents of all group versions. Its paths have only PATCH operations and their parameters."""
     definitions: Object = {}
     paths: Object = {}
@@ -25,7 +24,7 @@ def document(documents: Iterable[Object]) -> Object:
         for name, schema in each["components"]["schemas"].items():
             definitions.setdefault(name, _whole(schema))
         paths |= {path: {"patch": _operation(item["patch"])} for path, item in each["paths"].items() if "patch" in item}
-    return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions}
+    return {"swagger": "2.0", "info": documents[0]["info"], "paths": paths, "definitions": definitions}
 
 
 def _whole(schema: Object) -> Object:

@@ -4,6 +4,7 @@ from typing import Any
 
 from pumice.api import Object
 from pumice.api.quantity import quantity
+from pumice.cluster.apiserver.device_checks import charge_causes
 from pumice.cluster.apiserver.field_rules import Causes, missing, outside
 from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.pod_spec import qos_class, resource_causes, spec_causes
@@ -21,7 +22,7 @@ def causes(pod: Object, old: Object | None) -> Causes:
         return spec_causes(pod["spec"], "spec")
     spec, before = pod["spec"], old["spec"]
     if spec == before:
-        return []
+        return charge_causes(pod, old)
     found: Causes = []
     if _fixed(spec, before) != _fixed(before, before) or not _narrows(spec, before):
         found.append(("spec", f"Forbidden: pod updates may not change fields other than {_CHANGEABLE}"))

@@ -17,7 +17,7 @@ SCALARS = frozenset({"string", "int32", "int64", "number", "bool", "bytes", "Qua
 EITHER = frozenset({"JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray"})
 #: the options of fields in the tables of types that `declared_rules` heeds
 RULES = frozenset(
-    {"member", "with", "filled", "min", "max", "items", "format", "enum", "unique", "others"}
+    {"member", "with", "filled", "always", "min", "max", "items", "bytes", "characters", "format", "keyed", "enum", "unique", "others"}
     | {"immutable", "noset", "nounset", "noadd", "noremove", "gate", "drop", "zero"}
 )
 

@@ -22,6 +22,7 @@ from pumice.cluster.apiserver import (
     role_checks,
     secret_checks,
     signing,
+    slice_checks,
     webhooks,
 )
 from pumice.cluster.apiserver.builtin_shapes import shape_of
@@ -258,7 +259,9 @@ _TABLE = {
     group_checks.WORKLOADS: Strategy(default=group_checks.default_workload),
     "storageclasses.storage.k8s.io": Strategy(default=filled(reclaimPolicy="Delete", volumeBindingMode="Immediate")),
     signing.REQUESTS: Strategy(_no_status, causes=signing.request_causes),
-    "resourceslices.resource.k8s.io": Strategy(_no_status, causes=device_checks.slice_causes),
+    "deviceclasses.resource.k8s.io": Strategy(causes=device_checks.class_causes),
+    "devicetaintrules.resource.k8s.io": Strategy(_no_status, causes=device_checks.taint_rule_causes),
+    "resourceslices.resource.k8s.io": Strategy(_no_status, causes=slice_checks.slice_causes),
     "resourceclaims.resource.k8s.io": Strategy(started(), device_checks.default_claim, device_checks.claim_causes),
     "resourceclaimtemplates.resource.k8s.io": Strategy(
         _no_status, device_checks.default_claim_template, device_checks.claim_template_causes

@@ -5,7 +5,7 @@ watch last showed them. ResourceClaims are read first. A step that somebody else
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from uuid import uuid4
 
@@ -260,8 +260,18 @@ def _are_ready(claim: Object, wanted: DevicesFor) -> bool:
 
 
 def _allocation(claim: Object, wanted: DevicesFor) -> Object:
-    own = [{"source": "FromClaim", **config} for config in claim["spec"].get("devices", {}).get("config") or ()]
-    config = [*wanted.configs, *own]
+    config = [*wanted.configs, *_own_configs(claim["spec"].get("devices") or {}, wanted)]
     results = [result | {"shareID": str(uuid4())} if "shareID" in result else result for result in wanted.results]
     devices = {"results": results, **({"config": config} if config else {})}
     return {"devices": devices, **({"nodeSelector": wanted.node_selector} if wanted.node_selector else {})}
+
+
+def _own_configs(devices: Object, wanted: DevicesFor) -> Iterator[Object]:
+    """The claim's driver configurations for what it got. By 1.37 one that is for all requests names none."""
+    got = {result["request"] for result in wanted.results}
+    for config in devices.get("config") or ():
+        requests = config.get("requests") or ()
+        concerned = {name for name in got if name in requests or name.partition("/")[0] in requests}
+        is_for_all = wanted.newer and concerned == got
+        if concerned or not requests:
+            yield {"source": "FromClaim", **{key: value for key, value in config.items() if key != "requests" or not is_for_all}}

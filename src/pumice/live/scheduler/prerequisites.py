@@ -43,6 +43,7 @@ class DevicesFor(NamedTuple):
     results: tuple[dict[str, Any], ...] = ()
     node_selector: dict[str, Any] | None = None
     configs: tuple[dict[str, Any], ...] = ()  #: the configurations of the requests' device classes
+    newer: bool = False  #: by the rules of 1.37
     making: Making | None = None
     user: ObjectRef | None = None  #: the native PodGroup for which it is reserved; None for the pod itself
 
@@ -108,7 +109,11 @@ def _allocation(cluster: Cluster, allotted: Allotted) -> DevicesFor:
     selector = reach(allotted.picks, allotted.node)
     where = to_builtins(selector) if selector is not None else None
     return DevicesFor(
-        object_ref(allotted.claim), tuple(_result(cluster, pick) for pick in allotted.picks), where, tuple(_configs(cluster, allotted))
+        object_ref(allotted.claim),
+        tuple(_result(cluster, pick) for pick in allotted.picks),
+        where,
+        tuple(_configs(cluster, allotted)),
+        cluster.newer_devices,
     )
 
 
@@ -129,10 +134,13 @@ def _result(cluster: Cluster, pick: Pick) -> dict[str, Any]:
 
 
 def _configs(cluster: Cluster, allotted: Allotted) -> list[dict[str, Any]]:
-    """The driver configurations of the requests' device classes."""
-    found = []
+    """The driver configurations of the device classes, each with the requests that it is for; by 1.37 with none if it is for all."""
+    classes: dict[str, list[str]] = {}
     for request, device_class in dict.fromkeys((pick.request, pick.asked.kind[0]) for pick in allotted.picks):
+        classes.setdefault(device_class, []).append(request)
+    found = []
+    for device_class, requests in classes.items():
         kind = cluster.of("DeviceClass").get(device_class)
-        configs = (kind.spec.config if kind is not None else None) or ()
-        found += [{"source": "FromClass", "requests": [request], **config} for config in configs]
+        which = {} if cluster.newer_devices and len(classes) == 1 else {"requests": requests}
+        found += [{"source": "FromClass", **which, **config} for config in (kind.spec.config if kind is not None else None) or ()]
     return found

@@ -27,7 +27,7 @@ GATES: dict[str, tuple[str, str]] = {
     "DRADeviceTaintRules": (OFF, ON),
     "DRADeviceTaints": (ON, ON),
     "DRAExtendedResource": (ON, LOCKED),
-    "DRAFractionalCapacityRange": (NONE, ON),
+    "DRAFractionalCapacityRange": (NONE, OFF),  # on where a cluster need not be compatible with 1.36, which is not the default
     "DRAListTypeAttributes": (OFF, OFF),
     "DRANodeAllocatableResources": (OFF, OFF),
     "DRAOptionalNodeOperations": (NONE, OFF),
@@ -73,12 +73,13 @@ NOT_PROVIDED: dict[str, tuple[int, ...]] = {
 }
 #: the alpha gates of which each lets upstream's newest allocator of devices choose
 ALLOCATOR = frozenset(["DRADerivedAttributes", "DRADeviceCompatibilityGroups", "DRAListTypeAttributes", "DRAOptionalNodeOperations"])
-#: all alpha gates of device allocation
-DEVICE_GATES = ALLOCATOR | {"DRANodeAllocatableResources"}
+#: all gates that device allocation asks about
+DEVICE_GATES = ALLOCATOR | {"DRANodeAllocatableResources", "DRAFractionalCapacityRange"}
 #: the gates that a gate needs
 NEEDS: dict[str, tuple[str, ...]] = {
     "CompositePodGroup": ("GenericWorkload", "TopologyAwareWorkloadScheduling"),
     "DRADeviceCompatibilityGroups": ("DRAPartitionableDevices",),
+    "DRAFractionalCapacityRange": ("DRAConsumableCapacity",),
     "DRAOptionalNodeOperations": ("NodeDeclaredFeatures",),
     "DRAWorkloadResourceClaims": ("DynamicResourceAllocation", "GenericWorkload"),
     "GangScheduling": ("GenericWorkload",),

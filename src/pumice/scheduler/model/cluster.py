@@ -39,9 +39,9 @@ class Cluster:
         self.shadow_groups = False  #: make PodGroups for pods that have none, as kube-batch does
         self.needs_drivers = False  #: CSI drivers may ask that their volumes go to no node without them (gate VolumeLimitScaling)
         self.shares_claims = False  #: device claims of native PodGroups serve all their pods (gate DRAWorkloadResourceClaims)
-        self.device_gates: frozenset[str] = frozenset()  #: the alpha gates of device allocation that are on
+        self.device_gates: frozenset[str] = frozenset()  #: the gates of device allocation that are on
         self.devices_take: Callable[[Task, int], list[ClaimCharge]] | None = None  #: what its devices take of a row's own resources
-        self.names_devices = False  #: errors of device selectors name the device (1.37)
+        self.newer_devices = False  #: devices are allocated by the rules of 1.37
         self.lacking: frozenset[str] = frozenset()  #: kinds of which the input has no object, though the cluster may have some
         self.default_queue = default_queue
         self.clock = 0.0  #: the time of the next change, in seconds since 1970

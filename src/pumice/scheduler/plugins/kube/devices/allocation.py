@@ -144,8 +144,14 @@ class _Search:
                     raise Failed(f"claim {asked.claim}, request {asked.short}: {why}")
                 if asked.number == ALL:
                     found[asked.key] = self._all_of(asked)
-            fewest = min(len(found[asked.key]) if asked.number == ALL else asked.number for asked in ways)
-            least[ways[0].claim] = least.get(ways[0].claim, 0) + fewest
+            fewest, before = (
+                min(len(found[asked.key]) if asked.number == ALL else asked.number for asked in ways),
+                least.get(ways[0].claim, 0),
+            )
+            if self._pools.newer and before + fewest > MOST_RESULTS:
+                request, what = ways[0].name.partition("/")[0], f"adding {fewest} devices exceeds the claim limit of {MOST_RESULTS}"
+                raise Failed(f"claim {ways[0].claim}, request {request}: {what}, with {before} already accounted for")
+            least[ways[0].claim] = before + fewest
         for claim, number in least.items():
             if number > MOST_RESULTS:
                 raise Failed(f"claim {claim}: number of requested devices {number} exceeds the claim limit of {MOST_RESULTS}")
@@ -161,8 +167,11 @@ class _Search:
                 raise Failed(
                     f"claim {asked.claim}, request {asked.short}: asks for all devices, but resource pool {pool.name} is currently {state}"
                 )
+            has_enough = (
+                self._takes if self._pools.newer else self._amounts
+            )  # by 1.37 a device counts even if others use what is asked of it
             fitting = (each for each in pool.offered if self._pools.suits(asked, each, self._row))
-            found += [(pool, each) for each in fitting if self._amounts(asked, each) is not None]
+            found += [(pool, each) for each in fitting if has_enough(asked, each) is not None]
         return found
 
     # -- the search
@@ -236,9 +245,13 @@ class _Search:
         holders = self._held.get(offered.key, ())
         return asked.claim not in holders if asked.watches else not holders and offered.key not in self._in_use.alone
 
+    def _takes(self, asked: RequestedDevices, offered: Offered) -> Amounts | None:
+        """What the request takes of the device's capacities; None if it has less."""
+        return consumption(asked.capacity, offered.device, fractions=self._pools.fractions)
+
     def _amounts(self, asked: RequestedDevices, offered: Offered) -> Amounts | None:
-        """What the request takes of the device's capacities; None if not enough is left."""
-        amounts = consumption(asked.capacity, offered.device)
+        """The same; None if not enough is left."""
+        amounts = self._takes(asked, offered)
         if amounts is None or not offered.shared:
             return amounts
         has = {name: capacity.value.milli for name, capacity in (offered.device.capacity or {}).items()}

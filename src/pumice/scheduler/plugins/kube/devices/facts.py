@@ -5,39 +5,28 @@ To read an attribute that the device does not have is an error; a domain without
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from pumice.api.cel.activation import Purse
-from pumice.api.cel.check import Environment
-from pumice.api.cel.errors import CompileError, EvaluationError
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.library.quantities import amount, version
-from pumice.api.cel.program import Program, condition
-from pumice.api.cel.values import ANY, BOOL, DYN, INT, STRING, kind, kind_of
+from pumice.api.cel.program import Program
+from pumice.api.cel.values import kind_of
+from pumice.api.device_expressions import SCALARS, derivation, selection
 from pumice.api.devices import Attribute, Device
 from pumice.scheduler.plugins.kube.devices.requests import Failed, Selector
 
 Facts = Mapping[str, Any]
 EACH_KIND = 100_000  #: the cost that one kind of request may have, so that no claim holds up a cycle for long
 EACH_DEVICE = 200  #: the cost that each device adds to it
-_DEVICE = kind("kubernetes.DRADevice")
-_FIELDS = {
-    "driver": STRING,
-    "attributes": kind("map<string, map<string, any>>"),
-    "capacity": kind("map<string, map<string, kubernetes.Quantity>>"),
-    "allowMultipleAllocations": BOOL,
-}
-_SCALARS = (BOOL, INT, STRING, ANY, DYN, kind("kubernetes.Semver"))  #: what an attribute may be
 _IN_GO = {"int": "int64", "uint": "uint64", "double": "float64", "kubernetes.Semver": "semver.Version", "map": "map[ref.Val]ref.Val"}
-SELECTORS = Environment({"device": _DEVICE}, {_DEVICE.name: _FIELDS}, frozenset({"cel.bind", "includes"}))
-
 
 HINT = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"
 
 
 def admits(chosen: Selector, facts: Facts, purse: Purse, device: str = "") -> bool:
     """Whether the selector admits the device. Raises Failed; its text is that of 1.37 if the name of the device is given."""
-    program = _compiled(chosen.expression)
+    program = selection(chosen.expression)
     if isinstance(program, str):
         raise Failed(f"{chosen.name}: CEL compile error: {program}")
     try:
@@ -50,7 +39,7 @@ def admits(chosen: Selector, facts: Facts, purse: Purse, device: str = "") -> bo
 
 def derived(name: str, expression: str, facts: Facts, purse: Purse, device: str) -> Any:
     """The value of an attribute that a request derives from a device. Raises Failed."""
-    program = _derivation(expression)
+    program = derivation(expression)
     if isinstance(program, str):
         raise Failed(f"compile derived attribute {name} failed: {program}")
     try:
@@ -65,7 +54,7 @@ def _checked(value: Any) -> Any:
     if several and not value:
         return value
     first, *others = map(kind_of, value if several else [value])
-    if first not in {each.name for each in _SCALARS}:
+    if first not in {each.name for each in SCALARS}:
         raise EvaluationError(f"unsupported {'list element' if several else 'CEL return'} type: {_IN_GO.get(first, first)}")
     for index, other in enumerate(others, 1):
         if other != first:
@@ -77,30 +66,6 @@ def _checked(value: Any) -> Any:
 def purse_for(devices: int) -> Purse:
     """The cost that one kind of request may have with this number of devices."""
     return Purse(EACH_KIND + EACH_DEVICE * devices)
-
-
-@lru_cache(maxsize=1024)
-def _compiled(expression: str) -> Program | str:
-    try:
-        return selector(expression)
-    except CompileError as error:
-        return str(error)
-
-
-@lru_cache(maxsize=1024)
-def _derivation(expression: str) -> Program | str:
-    try:
-        program = Program(expression, SELECTORS)
-    except CompileError as error:
-        return str(error)
-    if program.kind in _SCALARS or (program.kind.name == "list" and program.kind.of[0] in _SCALARS):
-        return program
-    return f"must evaluate to a primitive scalar (string, integer, boolean, semver) or a list of these scalars, not {program.kind}"
-
-
-def selector(expression: str) -> Program:
-    """The compiled selector. Raises CompileError."""
-    return condition(expression, SELECTORS, ANY)
 
 
 class AttributeDomains(dict[str, dict[str, Any]]):

@@ -108,7 +108,8 @@ class DevicePools:
         self._values: dict[tuple[str, bytes], Any] = {}  #: of derived attributes
         gates = cluster.device_gates
         self.compares_groups, self.derives = "DRADeviceCompatibilityGroups" in gates, "DRADerivedAttributes" in gates
-        self.lists = "DRAListTypeAttributes" in gates
+        self.lists, self.fractions = "DRAListTypeAttributes" in gates, "DRAFractionalCapacityRange" in gates
+        self.newer = cluster.newer_devices  #: by the rules of 1.37
         self._device_count = 0
         for _, published in sorted(cluster.of("ResourceSlice").items()):
             self._device_count += len(published.spec.devices or ())
@@ -166,7 +167,7 @@ class DevicePools:
             from pumice.scheduler.plugins.kube.devices.facts import admits, purse_for
 
             purse = self._purses.setdefault(asked.kind, purse_for(self._device_count))
-            named = "/".join(offered.key) if self._cluster.names_devices else ""
+            named = "/".join(offered.key) if self.newer else ""
             verdict = all(admits(selector, offered.facts, purse, named) for selector in asked.selectors)
             self._verdicts[asked.kind, offered.twin] = verdict
         return verdict and (offered.rows is None or bool(offered.rows[row]))
