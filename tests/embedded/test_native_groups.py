@@ -207,7 +207,8 @@ def test_a_group_has_claims_that_its_pods_share() -> None:
     assert of_pod["dev"] == stated["resourceClaimName"] != of_pod["own"] and len(list(still.store.all(CLAIMS))) == 2
     user = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": made["metadata"]["uid"]}
     still.store.create(CLAIMS, {"metadata": {"name": "named"}, "spec": requests}, "default")
-    body = {"status": {"reservedFor": [user]}}
+    device = {"request": "gpu", "driver": "d.example.com", "pool": "n", "device": "a"}
+    body = {"status": {"allocation": {"devices": {"results": [device]}}, "reservedFor": [user]}}
     for name in ("named", of_pod["dev"]):
         still.store.patch(CLAIMS, name, PatchRequest("merge", body), "default", "status")
     still.plane.quiet()
