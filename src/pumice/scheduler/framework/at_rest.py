@@ -163,12 +163,12 @@ class AtRest:
         self.needs = needs
         self.passes_over = False  #: whether an action has passed over the jobs that are still at rest
         awake = set(awake)
-        self._is_nobody: bool = len(awake) == len(needs.slots)  #: whether no job is at rest
+        rests = session.policy.profiles is None and not session.observer.reads_all
+        self._is_nobody: bool = not rests or len(awake) == len(needs.slots)  #: whether no job is at rest
         if self._is_nobody:
             self._awake: Mask = np.ones(len(needs.pods), bool)
             return
-        rests = session.policy.profiles is None and not session.observer.reads_all
-        self._awake = needs.restless | (needs.ready & session.gathering.goes_on) | (not rests)
+        self._awake = needs.restless | (needs.ready & session.gathering.goes_on)
         self._awake[list(awake)] = True
         if any(not queue.exists for queue in session.cluster.queues.values()):
             for slot, members in enumerate(needs.members):

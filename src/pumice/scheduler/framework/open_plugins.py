@@ -84,9 +84,11 @@ class OpenPlugins:
         if kept is None or kept._policy is not policy or in_full or not policy.shortcuts:
             return cls(session, guarded=guarded)
         kept._session = session
-        for plugin in kept.everyone:
+        for plugin in kept.everyone:  # they have no guards
             plugin.forget()
-            kept._open(plugin)
+            session.observer.begins(Stage.OPEN, plugin)
+            plugin.open(session)
+            session.observer.ends(Stage.OPEN, plugin)
         return kept
 
     def release(self) -> None:

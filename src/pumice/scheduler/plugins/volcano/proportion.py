@@ -79,15 +79,14 @@ class QueueBounds(Struct, frozen=True):
         guarantee, wanted, weight = self.guarantee, np.minimum(self.limit, request), self.weight.sum()
         if weight and (remaining * (self.weight / weight)[:, None] >= wanted).all():
             return np.maximum(wanted, guarantee)
-        deserved, unmet = np.zeros_like(request), np.ones(len(request), bool)
-        while weight := self.weight[unmet].sum():
-            before = deserved[unmet]
-            offer = before + remaining * (self.weight[unmet] / weight)[:, None]
-            after = np.maximum(np.minimum(offer, wanted[unmet]), guarantee[unmet])
-            deserved[unmet] = after
-            unmet[unmet] = ~((request[unmet] < after + EPSILON).all(axis=1) | (after == before).all(axis=1))
-            rest = np.maximum(remaining - (after - before).sum(axis=0), 0.0)
-            if (np.delete(rest, PODS) < EPSILON).all() or (rest == remaining).all():
+        deserved, unmet, others = np.zeros_like(request), self.weight.copy(), np.arange(len(remaining)) != PODS
+        while weight := unmet.sum():  # a queue that is met has no weight any more, so that it is offered nothing
+            before = deserved
+            deserved = np.maximum(np.minimum(before + remaining * (unmet / weight)[:, None], wanted), guarantee)
+            gained = deserved - before
+            unmet[(request < deserved + EPSILON).all(axis=1) | ~gained.any(axis=1)] = 0.0
+            rest = np.maximum(remaining - gained.sum(axis=0), 0.0)
+            if (rest[others] < EPSILON).all() or (rest == remaining).all():
                 break
             remaining = rest
         return deserved
@@ -111,8 +110,16 @@ class Proportion(Plugin):
         if queues:
             bounds = QueueBounds.of(session, queues)
             requests = np.array([queue.held for queue in queues]) + as_vectors(queue.asking for queue in queues)
-            parts = zip(queues, bounds.limit, bounds.deserved(session.total, requests), strict=True)
+            parts = zip(queues, bounds.limit, self._deserved(bounds, requests), strict=True)
             self._shares = {queue.name: Share(queue, limit, deserved) for queue, limit, deserved in parts}
+
+    def _deserved(self, bounds: QueueBounds, requests: Table) -> Table:
+        """What each queue deserves. It stays the same while pods only move from what their queue asks for to what it holds."""
+        memory = self.session.memory(self.name)
+        known: tuple[QueueBounds, Table, Table] | None = memory.get("deserved")
+        if known is None or known[0] is not bounds or not np.array_equal(known[1], requests):
+            known = memory["deserved"] = bounds, requests, bounds.deserved(self.session.total, requests)
+        return known[2]
 
     def entitlements(self) -> dict[str, tuple[Vector, Vector]]:
         """By queue what it deserves, and all it may hold. For metrics and for answers about quota."""
