@@ -16,7 +16,7 @@ from pumice.scheduler.framework.cluster_events import (
     of_own,
 )
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
+from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, HINTS, SchedulingQueue
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import WIDTH
 from pumice.scheduler.model.shared_templates import Pairs
@@ -312,7 +312,8 @@ PLAIN_CLAIM = made("PersistentVolumeClaim")
         ("VolumeBinding", EventKind.CSI_DRIVER, PUBLISHES, PUBLISHES, False),
         ("VolumeBinding", EventKind.CSI_DRIVER, SILENT, PUBLISHES, False),
         ("VolumeBinding", EventKind.CSI_DRIVER, None, SILENT, False),
-        ("VolumeBinding", EventKind.CSI_NODE, None, csi_node(csi=1), False),
+        ("VolumeBinding", EventKind.CSI_NODE, None, csi_node(csi=1), True),
+        ("VolumeBinding", EventKind.CSI_NODE, csi_node(csi=1), csi_node(csi=2), False),
         ("VolumeZone", EventKind.VOLUME, None, volume_in("a"), True),
         ("VolumeZone", EventKind.VOLUME, volume_in("a"), volume_in("b"), True),
         ("VolumeZone", EventKind.VOLUME, volume_in("a"), volume_in("a"), False),
@@ -347,6 +348,90 @@ def test_events_have_the_names_that_upstream_gives_them_in_metrics() -> None:
     changes = [(None, PLAIN_CLAIM), (PLAIN_CLAIM, PLAIN_CLAIM), (PLAIN_CLAIM, None)]
     assert [name(*change) for change in changes] == [f"PersistentVolumeClaim{what}" for what in ("Add", "Update", "Delete")]
     assert GONE.name == "AssignedPodDelete"
+
+
+MOUNTED = [
+    {"name": "d", "gcePersistentDisk": {"pdName": "disk", "readOnly": True}},
+    {"name": "e", "persistentVolumeClaim": {"claimName": "c"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("volumes", "namespace", "woken"),
+    [
+        ([], "default", ()),
+        (MOUNTED[:1], "default", ()),  # all may read it
+        ([{"name": "d", "gcePersistentDisk": {"pdName": "disk"}}], "default", ("VolumeRestrictions",)),
+        ([{"name": "d", "gcePersistentDisk": {"pdName": "other"}}], "default", ()),
+        (MOUNTED[1:], "default", ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding")),
+        (MOUNTED[1:], "elsewhere", ("NodeVolumeLimits", "VolumeBinding")),
+        ([{"name": "e", "persistentVolumeClaim": {"claimName": "other"}}], "default", ("NodeVolumeLimits", "VolumeBinding")),
+    ],
+)
+def test_a_pod_that_goes_helps_whom_its_volumes_were_in_the_way(volumes: Any, namespace: str, woken: tuple[str, ...]) -> None:
+    other = existing("x", "big").having("metadata", "namespace", value=namespace).having("spec", "volumes", value=volumes)
+    for by in ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding"):
+        made, queue = refused_once(machine("big"), other, waiting("p").having("spec", "volumes", value=MOUNTED), by=frozenset([by]))
+        assert bool(queue.happened(ClusterEvent(EventKind.POD_GONE, pod=made.tasks[f"{namespace}/x"]))) == (by in woken)
+
+
+def serving(name: str, resource: str = "") -> Any:
+    return manifest("DeviceClass", name, spec={"extendedResourceName": resource} if resource else {}).build()[1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "woken"),
+    [
+        (None, serving("a", "example.com/gpu"), True),
+        (None, serving("a", "example.com/tpu"), False),
+        (serving("a"), serving("a", "example.com/gpu"), True),
+        (serving("a", "example.com/gpu"), serving("a", "example.com/gpu"), False),
+        (None, serving("gpu"), True),
+        (serving("gpu"), serving("gpu"), False),
+        (None, serving("a"), False),
+        (serving("a", "example.com/gpu"), None, False),
+    ],
+)
+def test_a_class_of_devices_helps_who_requests_its_resource(before: Any, after: Any, woken: bool) -> None:
+    wanted = {"example.com/gpu": "1", "deviceclass.resource.kubernetes.io/gpu": "1"}
+    pod = waiting("p").having("spec", "containers", 0, "resources", value={"requests": wanted, "limits": wanted})
+    _, queue = refused_once(pod)
+    assert bool(queue.happened(ClusterEvent(EventKind.DEVICE_CLASS, old=before, new=after))) == woken
+
+
+#: by plugin: the events of which upstream's 1.37.2 registers hints, as far as they concern single pods
+UPSTREAM = {
+    "NodeUnschedulable": "NODE_ADDED NODE_TAINTS OWN_TOLERATIONS",
+    "TaintToleration": "NODE_ADDED NODE_TAINTS OWN_TOLERATIONS",
+    "NodeAffinity": "NODE_ADDED NODE_LABELS",
+    "NodePorts": "POD_GONE NODE_ADDED",
+    "NodeResourcesFit": "POD_GONE POD_SHRUNK OWN_SHRUNK NODE_ADDED NODE_ALLOCATABLE DEVICE_CLASS",
+    "VolumeRestrictions": "POD_GONE NODE_ADDED VOLUME_CLAIM",
+    "NodeVolumeLimits": "POD_GONE CSI_NODE VOLUME_CLAIM ATTACHMENT",
+    "VolumeBinding": "STORAGE_CLASS VOLUME_CLAIM VOLUME NODE_ADDED NODE_LABELS CSI_NODE CSI_DRIVER CAPACITY",
+    "VolumeZone": "STORAGE_CLASS NODE_ADDED NODE_LABELS VOLUME_CLAIM VOLUME",
+    "PodTopologySpread": "POD_PLACED POD_LABELS POD_GONE OWN_TOLERATIONS OWN_LABELS NODE_ADDED NODE_REMOVED NODE_LABELS NODE_TAINTS",
+    "InterPodAffinity": "POD_PLACED POD_LABELS POD_GONE OWN_LABELS NODE_ADDED NODE_LABELS",
+    "DynamicResources": "NODE_ADDED NODE_LABELS NODE_ALLOCATABLE DEVICE_CLAIM OWN_CLAIMS DEVICE_CLASS SLICE",
+    "NodeDeclaredFeatures": "NODE_ADDED NODE_FEATURES",
+    "SchedulingGates": "",
+}
+#: what wakes here besides: what was assumed is free again, and rules that upstream's informers turn into another event
+BESIDES = {
+    "VolumeRestrictions": "NODE_REMOVED",
+    "NodeVolumeLimits": "NODE_ADDED",
+    "VolumeBinding": "POD_GONE NODE_REMOVED",
+    "PodTopologySpread": "POD_LEAVING SELECTORS",
+    "InterPodAffinity": "NODE_REMOVED NAMESPACE",
+    "DynamicResources": "POD_GONE NODE_REMOVED DEVICE_TAINTS",
+}
+
+
+def test_hints_are_those_of_upstream() -> None:
+    registered = {by: {what.name for what in hints} for by, hints in HINTS.items()}
+    assert {by: what for by, what in registered.items() if what} == {
+        by: {*what.split(), *BESIDES.get(by, "").split()} for by, what in UPSTREAM.items() if what
+    }
 
 
 FREE, TAKEN, OTHER_DEVICE = claim("x").build()[1], claim("x", **held("a0")).build()[1], claim("x", **held("a1")).build()[1]

@@ -84,11 +84,17 @@ def driver(api: MemoryServer, *, publishes: bool) -> None:
 # ---- devices
 
 MY_DEVICE = {"resourceClaims": [{"name": "g", "resourceClaimName": "c0"}]}
+ONE = {"example.com/gpu": "1"}
+MY_RESOURCE = {"containers": [{"name": "c", "image": "x", "resources": {"requests": ONE, "limits": ONE}}]}
 ASKED = (act(device_claim, "c0", 1), act(device_claim, "c1", 1))
 
 
 def device_class(api: MemoryServer) -> None:
     api.put(DEVICE_CLASSES, "gpu", spec={})
+
+
+def serving_class(api: MemoryServer) -> None:
+    api.put(DEVICE_CLASSES, "gpu", spec={"extendedResourceName": "example.com/gpu"})
 
 
 def no_class(api: MemoryServer) -> None:
@@ -154,6 +160,7 @@ STORIES = [
     Story("DynamicResources", EventKind.DEVICE_CLASS, (A, act(devices, "a", 1), no_class, *ASKED, waits(MY_DEVICE)), device_class),
     Story("DynamicResources", EventKind.NODE_LABELS, (A, device_class, *ASKED, act(in_reach, IN_Y), waits(MY_DEVICE)), A_TO_Y),
     Story("DynamicResources", EventKind.NODE_ADDED, (A, act(devices, "b", 1), *ASKED, waits(MY_DEVICE)), B),
+    Story("NodeResourcesFit", EventKind.DEVICE_CLASS, (A, act(devices, "a", 1), waits(MY_RESOURCE)), serving_class),
     # what a pod had on a node that is no more is free again
     Story("VolumeRestrictions", EventKind.NODE_REMOVED, (A, B, *EXCLUSIVE, stands(1, "b", spec=MINE), waits(MINE)), act(without, "b")),
 ]
@@ -181,7 +188,13 @@ IN_VAIN = [
         act(no_volume, "c1"),
         how="a-volume-that-goes",
     ),
-    Story("VolumeBinding", EventKind.CSI_NODE, (A, *PUBLISHED, waits(MINE)), act(limit, "a", 9), how="a-limit-that-is-not-read"),
+    Story(
+        "VolumeBinding",
+        EventKind.CSI_NODE,
+        (A, act(limit, "a", 8), *PUBLISHED, waits(MINE)),
+        act(limit, "a", 9),
+        how="a-limit-that-is-not-read",
+    ),
     Story(
         "VolumeZone",
         EventKind.VOLUME,
@@ -241,4 +254,4 @@ IN_VAIN = [
 HELD_IN_BETWEEN = {(by, what) for by in ("VolumeBinding", "DynamicResources") for what in (EventKind.POD_GONE, EventKind.NODE_REMOVED)}
 #: what upstream's plugins ask to be told, where the rules that are on by default need more than that one event
 HELD_IN_BETWEEN |= {("DynamicResources", what) for what in (EventKind.NODE_ALLOCATABLE, EventKind.OWN_CLAIMS, EventKind.DEVICE_TAINTS)}
-HELD_IN_BETWEEN.add(("PodTopologySpread", EventKind.OWN_TOLERATIONS))
+HELD_IN_BETWEEN |= {("PodTopologySpread", EventKind.OWN_TOLERATIONS), ("VolumeBinding", EventKind.CSI_NODE)}

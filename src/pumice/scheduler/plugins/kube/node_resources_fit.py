@@ -20,7 +20,7 @@ from pumice.scheduler.engine.view import at_least
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, row_of
 from pumice.scheduler.model import CPU, MEMORY, PODS, Cluster, Nodes, Task, Template
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.devices.claims import classes_by_resource
+from pumice.scheduler.plugins.kube.devices.claims import AFTER_CLASS, classes_by_resource
 
 DEFAULT_RESOURCES = {"cpu": 1, "memory": 1}
 STORAGE = "ephemeral-storage"  #: upstream does not treat it as a scalar resource
@@ -338,6 +338,15 @@ def _shrank_in_common(cluster: Cluster, task: Task, event: ClusterEvent) -> bool
     return bool((other.template.taken < event.before)[task.template.columns].any())
 
 
+def _serves_resource(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether a class of devices serves a resource that the pod requests, and did not before."""
+    before, after = event.old and event.old.spec.extended_resource_name, event.new and event.new.spec.extended_resource_name
+    served = {after} if before != after else set()
+    if event.old is None:
+        served.add(AFTER_CLASS + event.new.metadata.name)
+    return any(cluster.dimensions.names[column] in served for column, _ in task.template.needs)
+
+
 PLUGIN = KubePlugin(
     "NodeResourcesFit",
     "preFilter filter preScore score placementScore",
@@ -351,5 +360,6 @@ PLUGIN = KubePlugin(
         EventKind.OWN_SHRUNK: always,
         EventKind.NODE_ADDED: _fits_empty,
         EventKind.NODE_ALLOCATABLE: _fits_empty,
+        EventKind.DEVICE_CLASS: _serves_resource,
     },
 )

@@ -20,6 +20,7 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     claim_of,
     class_name,
     class_of,
+    had_claims,
     has_claims,
     pod_key,
     uses,
@@ -199,7 +200,7 @@ PLUGIN = KubePlugin(
     "preFilter filter",
     filters=lambda args, cluster: [NodeVolumeLimits(cluster, of_release=True)],
     hints={
-        EventKind.POD_GONE: always,
+        EventKind.POD_GONE: had_claims,
         EventKind.VOLUME_CLAIM: uses_claim_or_room,
         EventKind.CSI_NODE: _takes_more,
         EventKind.ATTACHMENT: _detached,

@@ -31,6 +31,7 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     claim_of,
     class_name,
     class_of,
+    had_claims,
     has_claims,
     is_bound,
     missing,
@@ -250,11 +251,6 @@ class UsedStorage:
         return np.floor(np.divide(total, count, out=np.zeros(len(total)), where=count > 0) + 0.5)
 
 
-def _had_claims(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
-    """Whether the other pod may give back a volume that was assumed and not yet bound."""
-    return event.pod is None or has_claims(event.pod.template)
-
-
 def _takes_larger(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     """Whether storage takes larger volumes than before."""
     return event.new is not None and (event.old is None or event.new.largest > event.old.largest)
@@ -269,6 +265,10 @@ def _publishes_no_more(cluster: Cluster, task: Task, event: ClusterEvent) -> boo
 def _reaches_elsewhere(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     """Whether a class came, or makes its volumes for other nodes than before."""
     return event.new is not None and (event.old is None or event.old.allowed_topologies != event.new.allowed_topologies)
+
+
+def _came(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    return event.old is None
 
 
 USUAL_SHAPE = (ShapePoint(0, 10), ShapePoint(100, 0))
@@ -294,10 +294,11 @@ PLUGIN = KubePlugin(
     filters=lambda args, cluster: [BoundVolumes(cluster), WaitingVolumes(cluster)],
     scorer=lambda args, cluster: StorageScorer(cluster, args.shape),
     hints={
-        EventKind.POD_GONE: _had_claims,
+        EventKind.POD_GONE: had_claims,
         EventKind.VOLUME_CLAIM: uses_claim_or_room,
         EventKind.VOLUME: unless_gone,
         EventKind.STORAGE_CLASS: _reaches_elsewhere,
+        EventKind.CSI_NODE: _came,
         EventKind.CSI_DRIVER: _publishes_no_more,
         EventKind.CAPACITY: _takes_larger,
         EventKind.NODE_ADDED: always,

@@ -32,6 +32,11 @@ def has_claims(template: Template) -> bool:
     return any(volume.persistent_volume_claim or volume.ephemeral is not None for volume in template.spec.volumes or ())
 
 
+def had_claims(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether the other pod may give back a volume: one that was attached, or assumed and not yet bound."""
+    return event.pod is None or has_claims(event.pod.template)
+
+
 def uses(task: Task) -> list[ClaimUse]:
     """The claims that a pod uses, in the order of its volumes."""
     found = []

@@ -120,10 +120,27 @@ def _claim_came(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     return event.old is None and uses_claim(cluster, task, event)
 
 
+def _frees_volume(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether the other pod mounted a disk that excluded a mount of this one, or used a claim that this one uses."""
+    other = event.pod
+    if other is None:
+        return True
+    if other.namespace != task.namespace:
+        return False
+    own, theirs = ({disk for volume in each.template.spec.volumes or () for disk in disks_of(volume)} for each in (task, other))
+    excluded = any(mine.identity == disk.identity and not (mine.shareable and disk.shareable) for mine in own for disk in theirs)
+    return excluded or not {use.key for use in named_uses(task)}.isdisjoint(use.key for use in named_uses(other))
+
+
 #: An exclusive claim that a pod used on a node is free again when the node is gone.
 PLUGIN = KubePlugin(
     "VolumeRestrictions",
     "preFilter filter",
     filters=lambda args, cluster: [VolumeRestrictions(cluster)],
-    hints={EventKind.POD_GONE: always, EventKind.NODE_REMOVED: always, EventKind.VOLUME_CLAIM: _claim_came, EventKind.NODE_ADDED: always},
+    hints={
+        EventKind.POD_GONE: _frees_volume,
+        EventKind.NODE_REMOVED: always,
+        EventKind.VOLUME_CLAIM: _claim_came,
+        EventKind.NODE_ADDED: always,
+    },
 )
