@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
@@ -18,12 +19,14 @@ from pumice.cli.tune import in_force, tune
 from pumice.extensions import actions, plugins
 from pumice.simulate.conditions import Measured
 from pumice.simulate.inputs import NAMED, policy_of
+from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.tune.advice import Advice, objections
 from pumice.simulate.tune.days import DayPlayed, Setting, Whole, days_of, works_of
 from pumice.simulate.tune.goal import NO_MORE_EVICTIONS, goal_of
 from pumice.simulate.tune.report import front
 from pumice.simulate.tune.search import Trial, drawn_from
 from pumice.simulate.tune.space import OFF, Space
+from pumice.simulate.tune.summary import notes
 from tests.recording.week import record_week
 
 #: each hour is like the others: a large job waits for small ones to end, and small ones that come behind it wait with it
@@ -145,6 +148,32 @@ def test_the_days_of_a_workload_have_the_waits_of_the_whole_workload_in_one_piec
         played = DayPlayed(setting, FIFO, "", day).play()["measures"]
         assert played["jobs"] == played["done"] == len(waits)
         assert played["wait"]["mean"] == pytest.approx(sum(waits) / len(waits), rel=0.02, abs=2)
+
+
+@pytest.mark.parametrize("name, evicts", [("FIFO", False), ("preempt", True)])
+def test_once_nothing_more_changes_what_is_measured_the_day_is_over(
+    page: str, monkeypatch: pytest.MonkeyPatch, name: str, evicts: bool
+) -> None:
+    text = NAMED["volcano"].replace("backfill", "backfill, preempt") if evicts else NAMED[name]
+    setting = Setting(page, None, None)
+    days = days_of(works_of(setting, 0), 0, 3600.0, Whole(setting, FIFO, "", 0).play()["times"])
+    for day in days[3:6]:
+        played = DayPlayed(setting, text, "", day).play()
+        with monkeypatch.context() as patched:
+            patched.setattr("pumice.simulate.tune.days.Habits", lambda measured_until, keeps_places, **habits: Habits(**habits))
+            wholly = DayPlayed(setting, text, "", day).play()
+        assert {**wholly, "turns": 0} == {**played, "turns": 0} and played["measures"]["jobs"] == played["measures"]["done"]
+        assert played["turns"] < wholly["turns"]
+
+
+def test_hours_in_which_nobody_waited_are_not_played(page: str, tmp_path: Path) -> None:
+    idle = "- {name: idle, arrivals: {at: [13h]}, run: 1m, request: {nvidia.com/gpu: 1}, queue: small}\n"
+    counted = PAGE.replace("duration: 10h", "duration: 14h").replace("every: 10m}", "every: 10m}, count: 60")
+    (tmp_path / "page.yaml").write_text(counted.replace("every: 60m}", "every: 60m}, count: 10") + idle)
+    found = tuned(page, "--conf", "FIFO", "--trials", "1", "--out", str(tmp_path / "out"))
+    assert "1 other had nothing to gain" in found.stdout
+    entries = [msgspec.json.decode(line) for line in (tmp_path / "out" / "played.jsonl").read_bytes().splitlines()]
+    assert {"0/9"} <= {entry["summary"]["seed"] for entry in entries} <= {0, *(f"0/{hour}" for hour in range(11))}
 
 
 @pytest.mark.parametrize(
@@ -273,13 +302,19 @@ def test_the_front_is_the_best_value_up_to_each_value_of_the_first_condition() -
         Trial(2, {}, "", {"1": day(90, evictions=4)}),
         Trial(3, {}, "", {"1": day(60, 7)}),
     ]
-    stopped = Trial(4, {}, "", {"1": day(1)}, stopped=True)
+    stopped = Trial(4, {}, "", {"1": day(1)}, halved=True)
     (chart,) = front(Advice(goal, 1.0, [], [], 0, [*trials, stopped]))
     assert (chart["title"], chart["x"], chart["series"]) == (
         "mean(wait) against evictions",
         [2, 4, 7],
         [{"name": "mean(wait)", "y": [80, 80, 60]}],
     )
+
+
+def test_what_is_not_recommended_says_what_its_lines_were_and_not_what_they_are_worth() -> None:
+    space = Space(NAMED["volcano"], "volcano", plugins(), actions())
+    values = space.reverted(space.start | {"let in by enqueue": False}, "none")
+    assert notes(Advice(goal_of("mean(wait)", []), 1.0, [], [], 0, [], values), space) == {"actions": 'was "enqueue, allocate, backfill"'}
 
 
 BROKEN = "on the periods held back it breaks evictions <= 1x"

@@ -153,5 +153,5 @@ def table(summaries: list[Summary]) -> list[dict[str, Any]]:
 def _at(summary: Summary, path: tuple[str, ...]) -> float | None:
     value: Any = summary["measures"]
     for step in path:
-        value = value.get(step)
+        value = value.get(step) if value is not None else None
     return value if value is None else float(value)

@@ -58,6 +58,7 @@ class Record:
 
     def __init__(self, job: Sink = _ignore, event: Sink = _ignore) -> None:
         self.given_up = ""  #: why the simulation was not played to its end
+        self.turns = 0  #: how often the scheduler looked at a job that waits: the work that it had
         self.series = Series()
         self.longest = Longest()
         self.waits: dict[str, Values] = {}  #: by queue, of jobs that started

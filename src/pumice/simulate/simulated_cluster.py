@@ -58,6 +58,8 @@ class Habits:
     until: float = inf  #: when the simulation ends, even if jobs still run
     most_evictions: float = inf  #: of pods, after which the simulation ends: those that evict each other may never come to rest
     most_promises: float = inf  #: of room to waiting jobs, after which it ends: conservative backfill makes them anew in each cycle
+    measured_until: float = inf  #: no job that comes from then on is measured; the simulation ends with the last one that is
+    keeps_places: bool = False  #: whether a pod that runs runs to its end, whatever is decided later
 
 
 class SimulatedCluster:
@@ -84,6 +86,8 @@ class SimulatedCluster:
         self._evicted = 0  #: pods
         self._promised = 0
         self._promises_all = any(getattr(action.args, "backfill", "") == "conservative" for action in policy.actions)
+        self._unplaced = 0  #: pods of measured jobs that wait
+        self._unfinished = 0  #: measured jobs that have not ended
         self._away = False  #: whether the scheduler is away
         self._has_changed = False  #: whether something has changed since the last cycle
         self._settles = all(action.settles for action in policy.actions)
@@ -114,6 +118,8 @@ class SimulatedCluster:
         heap = self._heap
         if not heap or heap[0][0] > self.habits.until or self._gives_up() or (heap[0][1] is Rank.NODE and self._all_over):
             return False
+        if self._is_settled and not self._unfinished:
+            return False
         self.now = now = heap[0][0]
         self.record.advance(now)
         self.cluster.clock = self._origin + now + self.skew_s
@@ -121,9 +127,10 @@ class SimulatedCluster:
             _, rank, _, call, subject = heappop(heap)
             call(subject)
             self._has_changed = self._has_changed or rank is not Rank.GONE or bool(subject)
-        if self._has_changed and self._anybody_waits and not self._away:
+        if self._has_changed and self._anybody_waits and not self._away and not self._is_settled:
             self._has_changed = False
             self._promised += self._promises_all * len(self.cluster.waiting)
+            self.record.turns += len(self.cluster.waiting) + len(self.cluster.not_enqueued)
             self._carry_out(cycle(self.cluster, self.policy, self.cluster.clock, observer=READER))
         return True
 
@@ -141,13 +148,18 @@ class SimulatedCluster:
         return not self._lives and not any(rank is Rank.ARRIVAL for _, rank, *_ in self._heap)
 
     @property
+    def _is_settled(self) -> bool:
+        """Whether nothing that is decided from now on changes what is measured."""
+        return self.now >= self.habits.measured_until and not (self._unplaced if self.habits.keeps_places else self._unfinished)
+
+    @property
     def _anybody_waits(self) -> bool:
         return bool(self.cluster.waiting or self.cluster.without_job or self.cluster.not_enqueued)
 
     # -- jobs come
 
     def _submit_next(self) -> None:
-        work = next(self._jobs, None)
+        work = None if self._is_settled else next(self._jobs, None)
         if work is not None:
             if work.submit < self.now:
                 raise not_in_order(work)
@@ -169,6 +181,7 @@ class SimulatedCluster:
             cluster.put("PriorityClass", priority_class(work.priority))
         if work.is_grouped(self._grouped):
             cluster.put("PodGroup", _owned(group_of(work, created)))
+        self._unfinished += work.measured
         self._make_pods(life, created)
         self.record.submitted(life)
         return life
@@ -193,6 +206,7 @@ class SimulatedCluster:
             if only is None or pod.metadata.identity in only:
                 self.cluster.put("Pod", pod)
                 self._lives[pod.metadata.identity] = life
+                self._unplaced += work.measured
 
     # -- what the scheduler decided
 
@@ -226,6 +240,7 @@ class SimulatedCluster:
                 self._reasons.settle(self.cluster.jobs.get(life.uid))
                 life.start = run.began
             life.runs.append(run)
+            self._unplaced -= len(run.tasks) * life.work.measured
             self.record.started(life, run.tasks.values(), first=first)
             self.at(run.began + self._allowed(life, run.length), Rank.END, self._end, run)
 
@@ -252,6 +267,7 @@ class SimulatedCluster:
                 self.cluster.move(task, status.SUCCEEDED, -1)
             return
         life.end = self.now
+        self._unfinished -= life.work.measured
         self._forget(life)
         self.record.ended(life, "killed" if killed else "done")
 

@@ -3,12 +3,13 @@
 Luck is kept apart from worth. The days of the workload are drawn into two halves: those that are searched and those that are held back.
 Of all configurations that were tried, the best one on the days of the search is reduced to the lines that are worth something there, and
 is then played, once and alone, on the days held back. It is recommended only if it is better on these with 95 % confidence, day by day, if
-it keeps all conditions there, and if the whole workload in one piece is neither worse nor breaks a condition.
+it keeps all conditions there, and if the whole workload in one piece is neither worse nor breaks a condition. What each of its lines is
+worth is found out then.
 
 Where nobody is evicted now and nobody may be, what evicts is not searched: it could be of use only by what is forbidden.
 
 Days on which the objective is 0 under the configuration in force take no part: there is nothing to gain. If too few are left, periods
-are shorter than a day.
+are shorter than a day. A day in which nobody waited when the workload was played as a whole is not played to find that out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from pumice.simulate.accidents import disturbed
 from pumice.simulate.bounds import Bounds, bounds_of
 from pumice.simulate.inputs import policy_of
 from pumice.simulate.run import Summary
-from pumice.simulate.tune.days import Day, Setting, Whole, days_of, works_of
+from pumice.simulate.tune.days import Day, DayPlayed, Setting, Whole, days_of, works_of
 from pumice.simulate.tune.goal import Days, Difference, Goal
 from pumice.simulate.tune.results import TrialResults
 from pumice.simulate.tune.search import Evaluation, Trial, search
@@ -88,9 +89,11 @@ class Adviser:
             self._judge(advice, evaluation, min(complete, key=lambda trial: (trial.loss, trial.number)))
         return advice
 
-    def _wholes(self, values: Values, name: str) -> list[Summary]:
+    def _wholes(self, values: Values, name: str, beside: Sequence[DayPlayed] = ()) -> list[Summary]:
+        """The whole workload by seed. `beside` are days that are needed next, so that all processes have something to do."""
         text = self._space.text(values)
-        return self._results.play([Whole(self._setting, text, name, seed) for seed in self._seeds])
+        wholes = [Whole(self._setting, text, name, seed) for seed in self._seeds]
+        return self._results.play([*wholes, *beside])[: len(wholes)]
 
     def _bounds(self, number: int) -> Bounds:
         """What no configuration of the space goes below."""
@@ -106,9 +109,10 @@ class Adviser:
         lengths = (wanted_s,) if wanted_s else PERIODS_S
         for period_s in lengths:
             every = [day for seed, whole in zip(self._seeds, wholes, strict=True) for day in self._days(seed, whole, period_s)]
-            if len(every) < ENOUGH and period_s != lengths[-1]:
+            hopeful = [day for day in every if self._may_gain(day, wholes)]
+            if len(hopeful) < ENOUGH and period_s != lengths[-1]:
                 continue
-            evaluation = Evaluation(self._setting, self._space, self._goal, self._results, every)
+            evaluation = Evaluation(self._setting, self._space, self._goal, self._results, hopeful or every)
             found = [day for day in evaluation.days if self._goal.objective.of(evaluation.before[day.name])]
             if len(found) >= ENOUGH:
                 break
@@ -119,6 +123,17 @@ class Adviser:
 
     def _days(self, seed: int, whole: Summary, period_s: float) -> list[Day]:
         return days_of(works_of(self._setting, seed), seed, period_s, whole["times"])
+
+    def _may_gain(self, day: Day, wholes: Sequence[Summary]) -> bool:
+        """Whether a job of the day waited when the workload was played as a whole, if it is waits that are to become better."""
+        objective = self._goal.objective
+        if objective.path[0] != "wait":
+            return True
+        jobs, times = works_of(self._setting, day.seed).jobs, wholes[day.seed]["times"]
+        return any(
+            day.begin <= work.submit < day.end and start != work.submit and objective.queue in ("", work.queue)
+            for work, (start, _) in zip(jobs, times, strict=True)
+        )
 
     def _split(self, days: Sequence[Day]) -> tuple[list[Day], list[Day]]:
         """Days to search and days to hold back: of two days with about as much to gain, one each, by lot."""
@@ -133,26 +148,34 @@ class Adviser:
     # -- what was found
 
     def _judge(self, advice: Advice, evaluation: Evaluation, best: Trial) -> None:
-        final, without = self._simplified(evaluation, best)
+        final = self._simplified(evaluation, best)
         advice.values = final.values
         advice.on_searched = self._goal.difference(evaluation.before, final.days)
-        for line, trial in without.items():
-            worth = self._goal.difference(final.days, trial.days)
-            assert worth is not None
-            advice.worth[line] = worth
-        advice.before, advice.after = evaluation.play([self._space.text(self._space.start), final.text], advice.held)
+        texts = [self._space.text(self._space.start), final.text]
+        advice.whole_after = self._wholes(final.values, FOUND, evaluation.works(texts, advice.held))
+        advice.before, advice.after = evaluation.play(texts, advice.held)
         advice.on_held = self._goal.difference(advice.before, advice.after)
-        advice.whole_after = self._wholes(final.values, FOUND)
         advice.against = [*objections(advice)]
+        if not advice.against:
+            advice.worth = dict(self._worth(evaluation, final))
 
     def _tried(self, evaluation: Evaluation, listed: Sequence[Values], days: Sequence[Day]) -> list[Trial]:
         trials = [Trial(0, values, self._space.text(values)) for values in listed]
         evaluation.judge(trials, days)
         return trials
 
-    def _simplified(self, evaluation: Evaluation, found: Trial) -> tuple[Trial, dict[str, Trial]]:
-        """The configuration without the parts that are worth nothing on the days of the search; and without each line that is left. Half of
-        the days say which parts are worth nothing, all of them whether that is so."""
+    def _worth(self, evaluation: Evaluation, final: Trial) -> Iterator[tuple[str, Difference]]:
+        """What each line that differs is worth on the days of the search: the objective with it, and without it."""
+        lines = self._space.differing(final.values)
+        without = self._tried(evaluation, [self._space.reverted(final.values, line) for line in lines], evaluation.days)
+        for line, trial in zip(lines, without, strict=True):
+            worth = self._goal.difference(final.days, trial.days)
+            assert worth is not None
+            yield line, worth
+
+    def _simplified(self, evaluation: Evaluation, found: Trial) -> Trial:
+        """The configuration without the parts that are worth nothing on the days of the search. Half of the days say which parts these are,
+        all of them whether that is so."""
         days, space = evaluation.days, self._space
         some = days[: ceil(len(days) / 2)]
         least = self._tried(evaluation, [found.values], some)[0].loss + WORTH
@@ -169,10 +192,7 @@ class Adviser:
 
         parts = space.parts(found.values)
         fewer, whole = self._tried(evaluation, [without(found.values, parts), found.values], days)
-        best = fewer if fewer.loss <= whole.loss + WORTH else whole
-        lines = space.differing(best.values)
-        others = self._tried(evaluation, [space.reverted(best.values, line) for line in lines], days)
-        return best, dict(zip(lines, others, strict=True))
+        return fewer if fewer.loss <= whole.loss + WORTH else whole
 
 
 def objections(advice: Advice) -> Iterator[str]:

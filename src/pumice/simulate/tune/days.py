@@ -2,8 +2,9 @@
 
 The workload is played once as a whole under the configuration in force. That says which jobs run and wait when a day begins. A day begins
 with these jobs: those that run are placed first, with the work that they have left, then those that wait. The jobs of the day follow, and
-then those of the next day, so that the last jobs of the day compete as they did. Only the jobs of the day itself are measured. So a day is
-the same work for every configuration, and no day profits from what a configuration did on another.
+then those of the next day, so that the last jobs of the day compete as they did. Only the jobs of the day itself are measured, and nothing
+more is decided once that could not change anything for them. So a day is the same work for every configuration, and no day profits from
+what a configuration did on another.
 
 A period may be shorter than a day. It begins at midnight UTC, or a multiple of it after that, if the workload knows its time.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from math import floor
+from math import floor, inf
 from typing import Any
 
 from pumice.api.core import Node
@@ -22,6 +23,7 @@ from pumice.simulate.inputs import nodes_from, policy_of, source
 from pumice.simulate.record import Record
 from pumice.simulate.run import Scenario, Summary, play_fast, simulate
 from pumice.simulate.simulated_cluster import PERIOD_S, Habits
+from pumice.simulate.tune.goal import OF_JOBS
 from pumice.simulate.work import Work, Workload
 
 NO_EVICTIONS = frozenset(["enqueue", "allocate", "backfill", "in-order"])  #: actions that evict nobody
@@ -40,7 +42,7 @@ class Setting:
     kill_at_estimate: bool = False
     plugins_dir: str | None = None
 
-    def scenario(self, text: str, name: str, seed: int, works: Works) -> Scenario:
+    def scenario(self, text: str, name: str, seed: int, works: Works, measured_until: float = inf) -> Scenario:
         """These jobs under a configuration. It ends early if it would take too long. Raises InputError."""
         policy, _ = policy_of(text, name, self.plugins_dir)
         pods = sum(work.pods for work in works.jobs)
@@ -48,6 +50,8 @@ class Setting:
             kill_at_estimate=self.kill_at_estimate,
             most_evictions=FEW + MOST_EVICTIONS * pods,
             most_promises=FEW_PROMISES + MOST_PROMISES * len(works.jobs),
+            measured_until=measured_until,
+            keeps_places=NO_EVICTIONS.issuperset(action.name for action in policy.actions) and works.workload.faults.nodes is None,
         )
         return Scenario(works, None, policy, name, self.cluster or self.nodes or works.workload.name, seed, habits)
 
@@ -115,16 +119,16 @@ class DayPlayed:
     def play(self) -> Summary:
         known = works_of(self.setting, self.day.seed)
         works = replace(known, jobs=[*jobs_of(self.day, known.jobs)])
-        scenario = self.setting.scenario(self.text, self.name, self.day.seed, works)
-        reasons: list[str] = []
-        evicts = any(action.name not in NO_EVICTIONS for action in scenario.policy.actions)
+        scenario = self.setting.scenario(self.text, self.name, self.day.seed, works, self.day.end)
+        more: dict[str, Any] = {"seed": self.day.name}
 
         def play(scenario: Scenario, workload: Workload, record: Record) -> None:
-            jobs = workload.jobs if evicts else while_they_matter(workload.jobs, self.day.end, record)
-            play_fast(scenario, replace(workload, jobs=jobs), record)
-            reasons.append(record.given_up)
+            play_fast(scenario, workload, record)
+            more.update(given_up=record.given_up, turns=record.turns)
 
-        return simulate(scenario, player=play) | {"seed": self.day.name, "given_up": reasons[0]}
+        summary = simulate(scenario, player=play)
+        queues = {name: _of_jobs(measures) for name, measures in summary["queues"].items()}
+        return summary | more | {"measures": _of_jobs(summary["measures"]), "queues": queues}
 
 
 @dataclass(frozen=True)
@@ -154,14 +158,9 @@ def jobs_of(day: Day, works: Sequence[Work]) -> Iterator[Work]:
             yield replace(work, measured=work.submit < day.end)
 
 
-def while_they_matter(jobs: Iterator[Work], end: float, record: Record) -> Iterator[Work]:
-    """The jobs until all that are measured have started. Where nothing is evicted, later jobs change nothing for these."""
-    measured = 0
-    for work in jobs:
-        measured += work.measured
-        if work.submit >= end and sum(map(len, record.waits.values())) == measured:
-            return
-        yield work
+def _of_jobs(measures: dict[str, Any]) -> dict[str, Any]:
+    """The measures that belong to a day: those of its jobs."""
+    return {name: measures[name] for name in (*OF_JOBS, "jobs")}
 
 
 def carried_over(work: Work, begin: float, left: float, *, runs: bool) -> Work:

@@ -2,7 +2,8 @@
 
 Configurations come in batches of a fixed size, whatever the number of processes, so that the same seed finds the same. A batch is played on
 a few days; the better half is played on more of them, and so on (successive halving); who is left is played on all days of the search.
-Those days come first on which the objective was worst under the configuration in force, as there is most to gain.
+Those days come first on which there is most to gain for the work that they are: the objective under the configuration in force, divided
+by how often a waiting job was looked at there.
 
 The first third are neighbours of that configuration: one to three knobs are drawn anew. From them on Optuna's sampler (TPE) draws.
 """
@@ -39,7 +40,11 @@ class Trial:
     days: dict[str, Summary] = field(default_factory=dict)
     loss: float = 0.0  #: below 0: better than the configuration in force on the same days, as a share of its objective
     broken: dict[str, float] = field(default_factory=dict)
-    stopped: bool = False  #: before it was played on all days
+    halved: bool = False  #: whether it was in the worse half of its batch, so that it was not played on all days
+
+    @property
+    def stopped(self) -> bool:
+        return self.halved or bool(self.given_up)
 
     @property
     def given_up(self) -> str:
@@ -53,8 +58,12 @@ class Evaluation:
     def __init__(self, setting: Setting, space: Space, goal: Goal, results: TrialResults, days: Sequence[Day]) -> None:
         self._setting, self._space, self._goal, self._results = setting, space, goal, results
         started = self.play([space.text(space.start)], days)[0]
-        worst = sorted(days, key=lambda day: (-abs(goal.objective.of(started[day.name]) or 0.0), day.name))
-        self.days = worst  #: in the order in which they are played
+
+        def gain(day: Day) -> float:
+            turns: int = started[day.name]["turns"]
+            return abs(goal.objective.of(started[day.name]) or 0.0) / (1 + turns)
+
+        self.days = sorted(days, key=lambda day: (-gain(day), day.name))  #: in the order in which they are played
         self.before: Days = started
         found = goal.difference(started, started)
         if found is None:
@@ -63,9 +72,13 @@ class Evaluation:
 
     def play(self, texts: Sequence[str], days: Sequence[Day]) -> list[dict[str, Summary]]:
         """The summaries of these days by name, for each configuration."""
-        works = [DayPlayed(self._setting, text, "", day) for text in texts for day in days]
-        summaries = iter(self._results.play(works))
-        return [{day.name: next(summaries) for day in days} for _ in texts]
+        works = self.works(texts, days)
+        found = {(work.text, work.day.name): summary for work, summary in zip(works, self._results.play(works), strict=True)}
+        return [{day.name: found[text, day.name] for day in days} for text in texts]
+
+    def works(self, texts: Sequence[str], days: Sequence[Day]) -> list[DayPlayed]:
+        """All of these, those that are most work first, so that no process is left alone with them in the end."""
+        return [DayPlayed(self._setting, text, "", day) for day in reversed(days) for text in texts]
 
     def judge(self, trials: Sequence[Trial], days: Sequence[Day]) -> None:
         """Play the trials on these days, and say what they are worth there."""
@@ -166,11 +179,9 @@ def halve(evaluation: Evaluation, trials: Sequence[Trial]) -> None:
     steps = dict.fromkeys(ceil(share * len(evaluation.days)) for share in STEPS)
     for step in steps:
         evaluation.judge(left, evaluation.days[:step])
-        for trial in left:
-            trial.stopped = bool(trial.given_up)
-        left = [trial for trial in left if not trial.stopped]
+        left = [trial for trial in left if not trial.given_up]
         if step < len(evaluation.days):
             left.sort(key=lambda trial: (trial.loss, trial.number))
             for trial in left[(len(left) + 1) // 2 :]:
-                trial.stopped = True
+                trial.halved = True
             del left[(len(left) + 1) // 2 :]

@@ -72,14 +72,15 @@ def _is_worse(found: Difference) -> bool:
 
 
 def notes(advice: Advice, space: Space) -> dict[str, str]:
-    """A comment for each line that differs: what it was, and what it alone is worth on the periods that were searched."""
+    """A comment for each line that differs: what it was, and, if it is recommended, what it alone is worth on the periods that were
+    searched."""
     assert advice.values is not None
+    found = {line: space.was(line, advice.values) for line in space.differing(advice.values)}
     objective = advice.goal.objective
-    return {
-        line: f"{space.was(line, advice.values)}; without this change {objective} would be {measured(objective.name, worth.after)}"
-        f" instead of {measured(objective.name, worth.before)}"
-        for line, worth in advice.worth.items()
-    }
+    for line, worth in advice.worth.items():
+        without, with_it = measured(objective.name, worth.after), measured(objective.name, worth.before)
+        found[line] += f"; without this change {objective} would be {without} instead of {with_it}"
+    return found
 
 
 def configuration(advice: Advice, space: Space, command: str) -> str:
