@@ -10,13 +10,14 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from pumice.api.json_objects import clone
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store
 from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.conversion import stored
 from pumice.cluster.apiserver.discovery import Discovery
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.metadata import clone, metadata_causes
+from pumice.cluster.apiserver.metadata import metadata_causes
 from pumice.cluster.apiserver.openapi import document
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.subresource_writes import causes_of

@@ -16,7 +16,7 @@ from pumice.api.structs import convert
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model import nodes, promises, status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import CPU, MOST_SHARED, dominant_share, share
+from pumice.scheduler.model.resources import CPU, MOST_SHARED, dominant_share
 from pumice.scheduler.model.template import Template
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.builders import Builder
@@ -301,7 +301,6 @@ def test_status_that_grants_what_is_requested_does_not_tell_pods_apart_and_anoth
 
 def test_shares_of_nothing() -> None:
     zeros = Cluster().dimensions.zeros()
-    assert (share(0, 0), share(1, 0), share(1, 4)) == (0.0, 1.0, 0.25)
     assert dominant_share(zeros, zeros) == 0.0
 
 

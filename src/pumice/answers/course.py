@@ -46,7 +46,7 @@ class _Run:
     """One rehearsal of several cycles. `run` is called once."""
 
     def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World, subject: Subject | None, short: bool) -> None:
-        self._cluster, self._policy, self._now, self._subject, self._short = cluster, policy, now, subject, short
+        self._cluster, self._now, self._subject, self._short = cluster, now, subject, short
         self._rehearsal = Rehearsal(cluster, policy, world)
         self._places: dict[str, str] = {}
         self._starts: Counter[str] = Counter()

@@ -32,7 +32,6 @@ class NodesFor:
     """The nodes as one kind of pod meets them. `among`: only these nodes count. `lasting`: only rules that do not depend on other pods."""
 
     def __init__(self, evaluation: Evaluation, among: Mask | None = None, *, lasting: bool = False) -> None:
-        self.evaluation = evaluation
         self.table = evaluation.table
         self.template = evaluation.template
         self.alive: Mask = self.table.alive if among is None else self.table.alive & among

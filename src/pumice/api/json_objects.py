@@ -11,6 +11,8 @@ controllers need not remember what they have sent already.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from pumice.api.times import instant
 
 Object = dict[str, Any]
@@ -117,6 +119,11 @@ def copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: copied(inner) for key, inner in value.items()}
     return [copied(inner) for inner in value] if isinstance(value, list) else value
+
+
+def clone(value: Any) -> Any:
+    """The same for a value that came from JSON: quicker."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def merged(target: Any, patch: Any) -> Any:

@@ -1,7 +1,7 @@
 """Label selectors, written as objects (`matchLabels`, `matchExpressions`) or as strings (`a=b,c in (d, e),!f`).
 
-A selector is a tuple of requirements, all of which must hold. `EVERYTHING` is the empty tuple. A selector that is absent (None in
-the API) matches nothing; callers handle this case themselves.
+A selector is a tuple of requirements, all of which must hold. The empty tuple selects everything. A selector that is absent
+(None in the API) matches nothing; callers handle this case themselves.
 """
 
 import re
@@ -25,7 +25,6 @@ class Requirement(Struct, frozen=True):
 
 
 Selector = tuple[Requirement, ...]
-EVERYTHING: Selector = ()
 
 
 def holds_for(requirement: Requirement, value: str | None) -> bool:

@@ -11,10 +11,9 @@ from pumice.cli.tables import say
 class Detached:
     """One end of the pipe between parent and child."""
 
-    def __init__(self, pipe: int, child: int, place: DataDir) -> None:
+    def __init__(self, pipe: int, child: int) -> None:
         self._pipe = pipe
         self._child = child  #: 0 in the child
-        self._place = place
 
     @property
     def is_parent(self) -> bool:
@@ -56,7 +55,7 @@ def detach(place: DataDir) -> Detached:
     child = os.fork()
     if child:
         os.close(write)
-        return Detached(read, child, place)
+        return Detached(read, child)
     os.close(read)
     os.setsid()
     log = os.open(place.log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
@@ -65,4 +64,4 @@ def detach(place: DataDir) -> Detached:
         os.dup2(source, target)
     os.close(log)
     os.close(nothing)
-    return Detached(write, 0, place)
+    return Detached(write, 0)

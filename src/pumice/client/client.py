@@ -134,7 +134,6 @@ class Client:
         clock: TimeSource = time.monotonic,
         warned: Callable[[str], None] = lambda warning: None,
     ) -> None:
-        self.access = access
         self._wire = HttpSession(access, user_agent, warned)
         self._timeout_s = limits.timeout_s
         self._retry = retry

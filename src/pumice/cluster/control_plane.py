@@ -16,9 +16,9 @@ from contextlib import suppress
 from pumice.api import Object, instant, name_of, namespace_of
 from pumice.api.annotations import DEFAULT_STORAGE_CLASS, HOSTNAME, NODE_POOL
 from pumice.api.defaults import KUBE_BATCH_NAME, SCHEDULER_NAME
-from pumice.api.json_objects import field
+from pumice.api.json_objects import clone, field
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
-from pumice.cluster.apiserver.metadata import clone, set_identity
+from pumice.cluster.apiserver.metadata import set_identity
 from pumice.cluster.clock import AlarmClock, RunningClock
 from pumice.cluster.controller_loop import SLICE_S, ControllerLoop
 from pumice.cluster.default_queues import default_queues

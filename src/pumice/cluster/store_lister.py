@@ -46,9 +46,6 @@ class StoreLister(IndexedLister):
     def number_of_dependents(self, uid: str) -> int:
         return self._index.number_owned(uid)
 
-    def kinds(self) -> Iterator[str]:
-        return iter(sorted(self._all_storages()))
-
     def storage_of(self, kind: str) -> str | None:
         """The store's name for a kind such as "Job.batch"; None if it serves no such kind."""
         return self._all_storages().get(kind)

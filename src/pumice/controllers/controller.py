@@ -55,10 +55,6 @@ class Lister(Protocol):
         """The objects of a kind of `ADOPTABLE` that have no controller."""
         ...
 
-    def kinds(self) -> Iterable[str]:
-        """Every kind of which there may be objects."""
-        ...
-
 
 EVERY = "*"  #: in `watches`: changes of all kinds
 

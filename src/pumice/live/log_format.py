@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 
 from pumice.escaped_text import shown_in_line
 
-FORMATS = ("logfmt", "text", "json")
-
 
 class _Structured(logging.Formatter):
     def fields(self, record: logging.LogRecord) -> dict[str, str]:

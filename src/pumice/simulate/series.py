@@ -41,9 +41,6 @@ class Signal:
         self._integral = 0.0
         self.notes: list[float] = []  #: the integral at each step
 
-    def add(self, now: float, more: float) -> None:
-        self.set(now, self.value + more)
-
     def set(self, now: float, value: float) -> None:
         self._integral += self.value * (now - self._since)
         self._since, self.value = now, value

@@ -1,7 +1,5 @@
 """The columns that `kubectl get` shows of the built-in kinds, by resource."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,9 +7,10 @@ from pumice.api import Object, instant
 from pumice.api.json_objects import condition
 from pumice.api.selectors import selector_text
 from pumice.api.times import age, span
+from pumice.cluster.apiserver.kinds import Column
 from pumice.cluster.apiserver.node_columns import NODE_COLUMNS
 from pumice.cluster.apiserver.pod_columns import POD_COLUMNS
-from pumice.cluster.apiserver.table import AGE, Column
+from pumice.cluster.apiserver.table import AGE
 
 Cell = Callable[[Object, float], Any]
 

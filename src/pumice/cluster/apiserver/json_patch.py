@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.cluster.apiserver.metadata import clone
+from pumice.api.json_objects import clone
 
 MAX_OPERATIONS = 10_000
 

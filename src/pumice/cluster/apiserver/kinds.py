@@ -8,22 +8,17 @@ the stored form has a pair of conversions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from msgspec.structs import force_setattr
 
 from pumice.api import Object, kinds
 from pumice.cluster.apiserver import status
+from pumice.cluster.apiserver.crd_rules import RuleTree
 from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.schema import ANY, Shape
-
-if TYPE_CHECKING:
-    from pumice.cluster.apiserver.conversion import Converter
-    from pumice.cluster.apiserver.crd_rules import RuleTree
-    from pumice.cluster.apiserver.table import Column
-
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -35,6 +30,28 @@ class Scale:
     spec_replicas: tuple[str, ...]
     status_replicas: tuple[str, ...]
     selector: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of `kubectl get`. `cell` returns its value for an object at the present time, in seconds since 1970."""
+
+    name: str
+    cell: Callable[[Object, float], Any]
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+class Conversion(Protocol):
+    """Makes one version of a custom kind from another. What waits for a webhook raises Pending."""
+
+    def seen(self, api_version: str, obj: Object) -> Object: ...
+
+    def prepare(self, api_version: str, objects: Iterable[Object]) -> None: ...
+
+    def converted(self, api_version: str, obj: Object) -> Object: ...
 
 
 class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
@@ -55,7 +72,7 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
     storage: str = ""  #: the name of the place where objects are stored; by default `plural.group`
     to_stored: Callable[[Object], Object] | None = None
     from_stored: Callable[[Object], Object] | None = None
-    convert: Converter | None = None  #: makes one version of a custom kind from another
+    convert: Conversion | None = None  #: makes one version of a custom kind from another
     stored_as: ServedKind | None = None  #: the version in which objects are stored, if it is another that must be converted to
     custom: bool = False
     gates: frozenset[str] = frozenset()  #: the feature gates that are on in the server

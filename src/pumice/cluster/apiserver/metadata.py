@@ -4,8 +4,6 @@ import re
 from functools import lru_cache
 from typing import Any
 
-import msgspec
-
 from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver.declared_rules import misnamed_object
 from pumice.cluster.apiserver.field_rules import Causes, missing
@@ -20,12 +18,6 @@ _PATH_SEGMENT_KINDS = frozenset(
 )  #: groups whose objects may have any name that is a path segment
 ANNOTATIONS_SIZE = 256 * 1024  #: bytes of all keys and values
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_encode, _decode = msgspec.json.encode, msgspec.json.decode
-
-
-def clone(obj: Any) -> Any:
-    """A copy that shares nothing with the object."""
-    return _decode(_encode(obj))
 
 
 def set_identity(kind: ServedKind, obj: Object, namespace: str, uid: str, now: float) -> str:

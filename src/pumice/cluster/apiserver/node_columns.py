@@ -1,7 +1,8 @@
 """A row of `kubectl get nodes`."""
 
 from pumice.api import Object
-from pumice.cluster.apiserver.table import AGE, Column
+from pumice.cluster.apiserver.kinds import Column
+from pumice.cluster.apiserver.table import AGE
 
 _ROLE = "node-role.kubernetes.io/"
 

@@ -5,7 +5,8 @@ from typing import Any
 from pumice.api import Object
 from pumice.api.json_objects import condition, is_true
 from pumice.api.times import age
-from pumice.cluster.apiserver.table import AGE, Column
+from pumice.cluster.apiserver.kinds import Column
+from pumice.cluster.apiserver.table import AGE
 
 
 def _statuses(pod: Object, field: str = "containerStatuses") -> list[Any]:

@@ -3,10 +3,10 @@
 from typing import Any
 
 from pumice.api import Object
+from pumice.api.json_objects import clone
 from pumice.api.quantity import quantity
 from pumice.cluster.apiserver.device_checks import charge_causes
 from pumice.cluster.apiserver.field_rules import Causes, missing, outside
-from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.pod_spec import qos_class, resource_causes, spec_causes
 
 _CHANGEABLE = (

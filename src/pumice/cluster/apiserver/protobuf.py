@@ -17,7 +17,6 @@ from pumice.cluster.apiserver.status import bad_request, unsupported_media
 
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
-_MODULES = {"meta.k8s.io": "meta"}
 MAX_DEPTH = 100
 YEAR_ONE = -62_135_596_800  #: seconds since 1970: the time that stands for none
 

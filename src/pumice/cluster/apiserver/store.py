@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector
+from pumice.api.json_objects import clone
 from pumice.api.selectors import Selector
 from pumice.cluster.apiserver import binding, deletion, eviction, status, subresource_writes
 from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
@@ -29,7 +30,7 @@ from pumice.cluster.apiserver.garbage_collector import GarbageCollector
 from pumice.cluster.apiserver.gated_fields import drop_disabled
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.managed_fields import note_create, note_update
-from pumice.cluster.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
+from pumice.cluster.apiserver.metadata import check_head, count_generation, metadata_causes, set_identity
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending, call_about
 from pumice.cluster.apiserver.patch import PatchRequest, patched
 from pumice.cluster.apiserver.policies import KINDS as POLICIES, AuditNotes, Policies, log_notes

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from pumice.api import Object, instant
+from pumice.api.json_objects import clone
 from pumice.api.patterns import PatternError, pattern
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.field_rules import Causes
-from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.schema import Shape
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"

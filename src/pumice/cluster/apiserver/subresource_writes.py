@@ -6,10 +6,10 @@ namespace, it does not change the finalizers in the spec either.
 """
 
 from pumice.api import Object
+from pumice.api.json_objects import clone
 from pumice.cluster.apiserver import group_checks, pod_updates
 from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.strategies import strategy_of
 
 _RESIZED = ("resources", "resizePolicy")

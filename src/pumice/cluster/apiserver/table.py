@@ -1,32 +1,14 @@
 """Objects as a Table, which is what `kubectl get` requests."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pumice.api import Object
 from pumice.api.annotations import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS
 from pumice.api.times import age
-
-if TYPE_CHECKING:
-    from pumice.cluster.apiserver.kinds import ServedKind
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of `kubectl get`. `cell` returns its value for an object at the present time, in seconds since 1970."""
-
-    name: str
-    cell: Callable[[Object, float], Any]
-    type: str = "string"
-    format: str = ""
-    description: str = ""
-    priority: int = 0
-
+from pumice.cluster.apiserver.kinds import Column, ServedKind
 
 _NAME = Column("Name", lambda obj, now: obj["metadata"]["name"], format="name", description="Name must be unique within a namespace.")
 _IS_DEFAULT = (DEFAULT_STORAGE_CLASS, DEFAULT_INGRESS_CLASS)

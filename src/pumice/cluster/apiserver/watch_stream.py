@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from pumice.api import Object
-from pumice.cluster.apiserver.conversion import Converter, seen
-from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.conversion import seen
+from pumice.cluster.apiserver.kinds import Conversion, ServedKind
 from pumice.cluster.apiserver.outside import Pending
 from pumice.cluster.apiserver.status import StatusError, expired
 from pumice.cluster.apiserver.store import Store
@@ -109,7 +109,7 @@ class WatchStream:
             return self._converted_events(self._kind.convert)
         return [part for seen_as, event in self._watch.take(BATCH, BATCH_BYTES) for part in self._event(seen_as, event)]
 
-    def _converted_events(self, convert: Converter) -> list[bytes]:
+    def _converted_events(self, convert: Conversion) -> list[bytes]:
         """The same for a kind with a webhook that converts its versions: nothing while it is asked."""
         if self._converting is not None:
             return []

@@ -210,10 +210,6 @@ class Scheduler:
         pods = next(reflector for reflector in self._following if reflector.scope.resource == PODS)
         return pods.version(namespace, name)
 
-    @property
-    def reflectors(self) -> list[Reflector[Any]]:
-        return self._following
-
     # ---- running
 
     async def run(self, instead: Callable[[], Awaitable[None]] | None = None) -> None:

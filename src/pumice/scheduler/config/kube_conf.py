@@ -31,7 +31,6 @@ from pumice.scheduler.framework.policy import Policy, Profile, Profiles
 from pumice.scheduler.plugins.kube.catalogue import ARGS, FEATURES, GANG, POINTS, TOPOLOGY_PLACEMENTS, defaults
 from pumice.scheduler.plugins.kube.volume_binding import PLUGIN as VOLUME_BINDING, VolumeBindingArgs
 
-GROUP = "kubescheduler.config.k8s.io"
 DEFAULT_NAME = "default-scheduler"
 RENEWAL_FACTOR = 1.2  #: the renew deadline must be greater than the retry period times this
 

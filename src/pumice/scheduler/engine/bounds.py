@@ -8,37 +8,15 @@ if its score is less than the bound, the node with the next highest bound is exa
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import NamedTuple
 
 import numpy as np
 
-from pumice.scheduler.engine.rules import Scorer, weighted
-from pumice.scheduler.model import Cluster, Mask, NDArray, Template
-
-Singles = NDArray[np.float32]
+from pumice.scheduler.engine.rules import Bounds, Scorer, weighted
+from pumice.scheduler.model import Cluster, Mask, Template
 
 SLACK = 2.0**-14  #: greater than the error of float32 after a few operations on numbers up to 100
 LOOKS = 4  #: the most nodes that are examined one by one; after these, scoring all nodes is quicker
 WEIGHTS = range(1, 1000)  #: with these, sums of scores are exact in float32
-
-
-class Bound(NamedTuple):
-    """An upper bound of the score of each node, and [k, n] the numbers that were rounded down for it, with SLACK added."""
-
-    most: Singles
-    rounded: Singles
-
-
-class Bounds:
-    """Computes the bounds of one scorer, for any task."""
-
-    def of(self, template: Template) -> Bound | None:
-        """The bound for tasks of this template; None if their scores depend on more than the bound can know."""
-        raise NotImplementedError
-
-    def update(self, rows: int | slice = slice(None)) -> None:
-        """Take in the present state of the nodes in these rows."""
-        raise NotImplementedError
 
 
 class BestByBounds:

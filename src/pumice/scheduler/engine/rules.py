@@ -12,17 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from pumice.scheduler.engine.view import Numbers, Scores, View
-from pumice.scheduler.model import Mask, Nodes, Task, Template
-
-if TYPE_CHECKING:
-    from pumice.scheduler.engine.bounds import Bounds
-
+from pumice.scheduler.model import Mask, NDArray, Nodes, Task, Template
 
 MAX_SCORE = 100.0  #: the highest score of one scorer, before its weight
 
@@ -111,6 +107,25 @@ class Filter(Rule):
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         """The nodes that may not take the task, by reason. If several filters refuse a node, the reason of the first one counts."""
+        raise NotImplementedError
+
+
+class Bound(NamedTuple):
+    """An upper bound of the score of each node, and [k, n] the numbers that were rounded down for it, with `SLACK` added."""
+
+    most: NDArray[np.float32]
+    rounded: NDArray[np.float32]
+
+
+class Bounds:
+    """Computes the bounds of one scorer, for any task."""
+
+    def of(self, template: Template) -> Bound | None:
+        """The bound for tasks of this template; None if their scores depend on more than the bound can know."""
+        raise NotImplementedError
+
+    def update(self, rows: int | slice = slice(None)) -> None:
+        """Take in the present state of the nodes in these rows."""
         raise NotImplementedError
 
 

@@ -22,7 +22,6 @@ class _Surplus:
     """The tasks that a job can lose and still have its minimum, that of each role, and that of each sub-group policy."""
 
     def __init__(self, job: Job) -> None:
-        self._job = job
         self._left = job.ready_count - job.min_member
         self._roles: dict[str, int] | None = None
         if job.role_minimum and job.min_member >= job.role_minimum_total:

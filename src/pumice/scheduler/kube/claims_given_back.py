@@ -5,8 +5,6 @@ go of them. A claim is freed if nobody else uses it. kube-scheduler frees it eve
 nothing of them is written: an API server takes that for no change. A second change is refused, for it was made of the claim's old state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec.structs import replace

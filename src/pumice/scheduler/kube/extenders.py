@@ -31,7 +31,6 @@ class Extender:
 
     def __init__(self, spec: ExtenderSpec, session: Session) -> None:
         self.spec = spec
-        self._session = session
         self._table = session.nodes
         self._client: Any = session.world.extender(spec.url, spec.timeout_s, dict(spec.options))
 

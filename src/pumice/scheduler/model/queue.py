@@ -90,10 +90,6 @@ class Queue:
     def elastic(self) -> Vector:
         return as_vector(self.surplus)
 
-    @property
-    def admitted(self) -> Vector:
-        return as_vector(self.promised)
-
     def add(self, job: Job) -> None:
         """Count what a job holds and asks for."""
         self.holding += job.holding

@@ -194,13 +194,6 @@ def fits(need: Vector, room: Vector) -> bool:
     return not any(some >= much + EPSILON for some, much in zip(need.tolist(), room.tolist(), strict=True))
 
 
-def share(part: float, whole: float) -> float:
-    """part / whole; if whole is 0, then 0 for a part of 0, else 1."""
-    if whole == 0:
-        return 0.0 if part == 0 else 1.0
-    return part / whole
-
-
 def dominant_share(part: Vector, whole: Vector) -> float:
     """The greatest share among the dimensions in which `whole` is not 0."""
     return max((some / all_ for some, all_ in zip(part.tolist(), whole.tolist(), strict=True) if all_ >= EPSILON), default=0.0)

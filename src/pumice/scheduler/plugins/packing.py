@@ -66,7 +66,6 @@ class Cards(Index):
         rows = len(nodes)
         self.count = np.zeros(rows, np.intp) if column is None else (nodes.allocatable[column] // (1000 * WHOLE)).astype(np.intp)
         self._versions = self._as_they_are()
-        self._column = column
         most = int(self.count.max(initial=0))
         self.left: Lefts = np.where(np.arange(most) < self.count[:, None], WHOLE, 0.0)  #: [n, card]
         self.by_kind = np.zeros((rows, most + 1), np.intp)  #: [n, kind] number of pods that request a part of a card (0), or `kind` cards

@@ -14,8 +14,8 @@ import numpy as np
 from pumice.api.problems import Path, Problems, qualified_name_fault
 from pumice.api.strict_decoding import Args, Conf
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
-from pumice.scheduler.engine.bounds import SLACK, Bound, Bounds
-from pumice.scheduler.engine.rules import weighted
+from pumice.scheduler.engine.bounds import SLACK
+from pumice.scheduler.engine.rules import Bound, Bounds, weighted
 from pumice.scheduler.engine.view import at_least
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, row_of
 from pumice.scheduler.model import CPU, MEMORY, PODS, Cluster, Nodes, Task, Template
