@@ -101,7 +101,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "RuntimeClass": {"handler": "x"},
     "IPAddress": {"spec": {"parentRef": {"resource": "services", "name": "x"}}},
     "ServiceCIDR": {"spec": {"cidrs": ["10.0.0.0/24"]}},
-    "VolumeAttributesClass": {"driverName": "x.io"},
+    "VolumeAttributesClass": {"driverName": "x.io", "parameters": {"a": "b"}},
     "StorageVersion": {"spec": {}, "status": {}},
 }  #: what is said of an object of a kind beside its name; of other kinds nothing
 NAMES = {"CustomResourceDefinition": "things.x.io"}

@@ -13,6 +13,8 @@ from pumice.cluster.apiserver.openapi_v2 import ANSWERED, PROTOBUF
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire
 
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
 
 def test_patch_strategies_are_told_with_the_keys_that_are_retained() -> None:
     with in_thread(plain=True) as running, Wire(running) as wire:
@@ -24,6 +26,32 @@ def test_patch_strategies_are_told_with_the_keys_that_are_retained() -> None:
         apps = wire.ask("GET", "/openapi/v3/apis/apps/v1")[1]["components"]["schemas"]["apps.v1.DeploymentSpec"]["properties"]
         assert apps["strategy"]["x-kubernetes-patch-strategy"] == "retainKeys"
         assert spec["nodeName"]["description"].startswith("The node that it is bound to")
+
+
+def test_a_definitions_schema_is_told_with_its_descriptions_and_without_flags_that_are_false() -> None:
+    off = {"nullable": False, "exclusiveMinimum": False, "x-kubernetes-int-or-string": False}
+    many = {"type": "array", "description": "Some.", "uniqueItems": False, "items": {"type": "integer", **off}}
+    spec = {"type": "object", "description": "What it is.", "properties": {"nullable": {"type": "boolean", "default": False}, "many": many}}
+    spec |= {"oneOf": [{"required": ["many"], **off}], **off}
+    schema = {"type": "object", "description": "A box.", "properties": {"spec": spec}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "Box", "plural": "boxes"}
+    body = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    with in_thread(plain=True) as running, Wire(running) as wire:
+        wire.ask("POST", CRDS, {"metadata": {"name": "boxes.example.com"}, "spec": body})
+        told = wire.ask("GET", "/openapi/v3/apis/example.com/v1")[1]["components"]["schemas"]["com.example.v1.Box"]
+    assert (told["description"], told["properties"]["spec"]) == (
+        "A box.",
+        {
+            "type": "object",
+            "description": "What it is.",
+            "properties": {
+                "nullable": {"type": "boolean", "default": False},
+                "many": {"type": "array", "description": "Some.", "items": {"type": "integer"}},
+            },
+            "oneOf": [{"required": ["many"]}],
+        },
+    )
 
 
 def test_the_parameters_of_an_operation_are_those_that_are_served() -> None:

@@ -31,7 +31,7 @@ def sysctls(*names: str) -> dict[str, Any]:
         ("cronjobs.batch", cron_job(timeZone="LOCAL"), "spec.timeZone", "must be an explicit time zone"),
         ("cronjobs.batch", cron_job("c" * 53), "metadata.name", "must be no more than 52 characters"),
         ("namespaces", {"metadata": {"name": "n" * 64}}, "metadata.name", "must be no more than 63 characters"),
-        ("services", {"metadata": {"name": "a.b"}, "spec": {"ports": [{"port": 1}]}}, "metadata.name", "RFC 1123 label"),
+        ("services", {"metadata": {"name": "a.b"}, "spec": {"ports": [{"port": 1}]}}, "metadata.name", "must not contain dots"),
         ("pods", sysctls("kernel.shmmax", "foo-"), "spec.securityContext.sysctls[1].name", 'Invalid value: "foo-": must have at most 253'),
         ("pods", sysctls("bar.."), "spec.securityContext.sysctls[0].name", 'Invalid value: "bar..": must have'),
     ],

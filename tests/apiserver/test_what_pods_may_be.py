@@ -74,7 +74,7 @@ def test_pods_that_cannot_be_run_are_refused(spec: dict[str, Any], sentence: str
     ("container", "sentence"),
     [
         ({"imagePullPolicy": "Now"}, r'imagePullPolicy: Unsupported value: "Now": supported values: "Always", "IfNotPresent", "Never"'),
-        ({"terminationMessagePolicy": "x"}, r'terminationMessagePolicy: Unsupported value: "x": supported values: "Fallback'),
+        ({"terminationMessagePolicy": "x"}, r'terminationMessagePolicy: Unsupported value: "x": supported values: "File"'),
         ({"ports": [{"containerPort": 80, "protocol": "ICMP"}]}, r'ports\[0\]\.protocol: Unsupported value: "ICMP"'),
         ({"ports": [{"containerPort": 80, "hostPort": 70000}]}, r"ports\[0\]\.hostPort: Invalid value: 70000: must be between 1 and 65535"),
         ({"env": [{"value": "a"}]}, r"env\[0\]\.name: Required value"),

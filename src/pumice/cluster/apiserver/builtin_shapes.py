@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from pumice.cluster.apiserver.schema import EITHER, RULES, SCALARS, Shape
+from pumice.cluster.apiserver.schema import EITHER, OLDER_RULES, RULES, SCALARS, Shape
 
 _structs: dict[str, Shape] = {}
 _unread: dict[str, list[str]] = {}  #: the heading and the lines of structs that nobody has looked at
@@ -72,9 +72,12 @@ def _read(name: str) -> Shape:
             struct.required = (*struct.required, *shape.required)
             struct.omitted |= shape.omitted
             struct.rules |= shape.rules
+            struct.older |= shape.older
             continue
         if rules := tuple(option for option in options if option.partition("=")[0] in RULES):
             struct.rules[field] = rules
+        if older := tuple(option for option in options if option.partition("=")[0] in OLDER_RULES):
+            struct.older[field] = older
         if options and shape.kind in ("list", "map"):
             shape.with_options(options)
         elif "retainKeys" in options:

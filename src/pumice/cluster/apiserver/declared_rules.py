@@ -252,9 +252,9 @@ def misnamed(form: str, name: str) -> Iterator[str]:
             yield "must not contain dots" if form == "short" and re.fullmatch(_SUBDOMAIN, name) else _RULES[form]
 
 
-def misnamed_object(name: str) -> list[str]:
+def misnamed_object(name: str, form: str = "long") -> list[str]:
     """Why nothing can have this name, as the rules say it that are older than those of fields: they count characters."""
-    return [rule.replace("bytes", "characters") for rule in misnamed("long", name)]
+    return [rule.replace("bytes", "characters") for rule in misnamed(form, name)]
 
 
 def compact(value: Any) -> str:

@@ -45,5 +45,7 @@ def outside(place: str, value: int, most: int = 2**31 - 1) -> Causes:
 
 
 def unsupported(place: str, value: Any, choices: Collection[str]) -> Causes:
+    if value in choices:
+        return []
     supported = ", ".join(f'"{choice}"' for choice in choices)
-    return [] if value in choices else [(place, f'Unsupported value: "{value}": supported values: {supported}')]
+    return [(place, f'Unsupported value: "{value}": supported values: {supported}')]

@@ -9,6 +9,8 @@ from pumice.api import Object
 from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.api.quantity import quantity
 from pumice.api.selectors import matches_selector
+from pumice.cluster.apiserver.builtin_shapes import shape_of
+from pumice.cluster.apiserver.declared_rules import compact, internal
 from pumice.cluster.apiserver.field_rules import Causes, missing, negative, negative_amounts, outside, unsupported
 from pumice.cluster.apiserver.group_checks import job_scheduling_causes
 from pumice.cluster.apiserver.pod_spec import spec_causes
@@ -54,6 +56,11 @@ def node_causes(node: Object, old: Object | None) -> Causes:
     for index, taint in enumerate(node["spec"].get("taints", ())):
         found += missing(f"spec.taints[{index}]", taint, "key")
         found += unsupported(f"spec.taints[{index}].effect", taint.get("effect", ""), _EFFECTS)
+        if any(
+            (other.get("key"), other.get("effect")) == (taint.get("key"), taint.get("effect")) for other in node["spec"]["taints"][:index]
+        ):
+            shown = compact(internal(shape_of("core.v1.Taint"), taint))
+            found.append((f"metadata.taints[{index}]", f"Duplicate value: {shown}: taints must be unique by key and effect pair"))
     for field in ("capacity", "allocatable"):
         amounts = (node.get("status") or {}).get(field) or {}
         found += negative_amounts((f"status.{field}.{name}", amount) for name, amount in amounts.items())
@@ -64,6 +71,12 @@ def service_causes(service: Object, old: Object | None) -> Causes:
     spec = service["spec"]
     if spec["type"] not in _SERVICES:
         return unsupported("spec.type", spec["type"], _SERVICES)
+    if spec["type"] == "ExternalName" and not spec.get("externalName"):
+        return missing("spec", spec, "externalName")
+    if len(spec.get("ports") or ()) > 1 and (
+        unnamed := [cause for index, port in enumerate(spec["ports"]) for cause in missing(f"spec.ports[{index}]", port, "name")]
+    ):
+        return unnamed
     if not spec.get("ports") and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
         return missing("spec", spec, "ports")
     if (
@@ -105,6 +118,7 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
         return found + missing("spec", spec, "selector")
     if old is not None and workload["kind"] != "ReplicationController" and selector != old["spec"].get("selector"):
         found.append(("spec.selector", "Invalid value: field is immutable"))
+    found += _rollout_causes(workload, old)
     labels = spec["template"]["metadata"].get("labels") or {}
     plain = workload["kind"] == "ReplicationController"
     for strategy in ("strategy", "updateStrategy"):
@@ -119,6 +133,46 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
     pod = spec["template"]["spec"]
     of_claims = [{"name": (claim.get("metadata") or {}).get("name")} for claim in spec.get("volumeClaimTemplates") or ()]
     return found + spec_causes(pod | {"volumes": [*pod.get("volumes", ()), *of_claims]} if of_claims else pod, "spec.template.spec")
+
+
+_CHANGEABLE = (
+    "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
+    "'minReadySeconds'"
+)
+
+
+def _rollout_causes(workload: Object, old: Object | None) -> Causes:
+    """The causes for refusing how a workload rolls out, what its pods may not have, and changes that nothing would follow."""
+    kind, spec = workload["kind"], workload["spec"]
+    pod, place = spec["template"]["spec"], "spec.template.spec"
+    found = unsupported(f"{place}.restartPolicy", pod.get("restartPolicy"), ("Always",))
+    if "activeDeadlineSeconds" in pod:
+        among = "ReplicaSet" if kind == "Deployment" else kind
+        found.append((f"{place}.activeDeadlineSeconds", f"Forbidden: activeDeadlineSeconds in {among} is not Supported"))
+    rolling = (spec.get("strategy") or spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+    surge, unavailable = (rolling.get(field) in (0, "0%") for field in ("maxSurge", "maxUnavailable"))
+    if kind == "Deployment":
+        way = "spec.strategy.rollingUpdate"
+        if spec["strategy"]["type"] == "Recreate" and "rollingUpdate" in spec["strategy"]:
+            found.append((way, "Forbidden: may not be specified when strategy `type` is 'Recreate'"))
+        elif surge and unavailable:
+            found.append((f"{way}.maxUnavailable", "Invalid value: 0: may not be 0 when `maxSurge` is 0"))
+        if spec.get("progressDeadlineSeconds", 600) <= spec.get("minReadySeconds", 0):
+            text = f"Invalid value: {spec['progressDeadlineSeconds']}: must be greater than minReadySeconds"
+            found.append(("spec.progressDeadlineSeconds", text))
+    if kind == "DaemonSet" and rolling:
+        way = "spec.updateStrategy.rollingUpdate"
+        if surge and unavailable:
+            found.append((f"{way}.maxUnavailable", "Required value: cannot be 0 when maxSurge is 0"))
+        elif not surge and not unavailable:
+            text = f"Invalid value: {json.dumps(rolling.get('maxSurge'))}: may not be set when maxUnavailable is non-zero"
+            found.append((f"{way}.maxSurge", text))
+    if kind == "StatefulSet" and old is not None:
+        free = {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "selector"}
+        free.add("persistentVolumeClaimRetentionPolicy")
+        if any(spec.get(field) != old["spec"].get(field) for field in {*spec, *old["spec"]} - free):
+            found.append(("spec", f"Forbidden: updates to statefulset spec for fields other than {_CHANGEABLE} are forbidden"))
+    return found
 
 
 _JOB_NUMBERS = (
@@ -159,7 +213,7 @@ def _unselected(selector: Object, labels: Object) -> Causes:
     """The cause for refusing a workload whose selector does not match the labels of its own pods; empty if it does."""
     if matches_selector(selector, labels):
         return []
-    return [("spec.template.metadata.labels", f"Invalid value: {labels}: `selector` does not match template `labels`")]
+    return [("spec.template.metadata.labels", f"Invalid value: {compact(labels)}: `selector` does not match template `labels`")]
 
 
 def _combinations(spec: Object) -> Causes:
@@ -181,12 +235,19 @@ def _combinations(spec: Object) -> Causes:
 
 
 def cron_job_causes(cron_job: Object, old: Object | None) -> Causes:
-    template = cron_job["spec"].get("jobTemplate", {}).get("spec", {}).get("template", {})
-    return (
-        _cron_job_name(cron_job, old)
-        + _time_zone(cron_job["spec"])
-        + spec_causes(template.get("spec", {}), "spec.jobTemplate.spec.template.spec")
-    )
+    place, pod = "spec.jobTemplate.spec.template.spec", cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    found = _cron_job_name(cron_job, old) + _schedule(cron_job["spec"].get("schedule") or "") + _time_zone(cron_job["spec"])
+    found += unsupported(f"{place}.restartPolicy", pod.get("restartPolicy"), ("OnFailure", "Never"))
+    return found + spec_causes(pod, place)
+
+
+def _schedule(schedule: str) -> Causes:
+    shown, fields = f"Invalid value: {json.dumps(schedule)}", schedule.split()
+    if "TZ" in schedule:
+        return [("spec.schedule", f"{shown}: cannot use TZ or CRON_TZ in schedule, use timeZone field instead")]
+    if fields and not schedule.startswith("@") and len(fields) != 5:
+        return [("spec.schedule", f"{shown}: expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")]
+    return []
 
 
 def _cron_job_name(cron_job: Object, old: Object | None) -> Causes:
@@ -202,7 +263,12 @@ def _time_zone(spec: Object) -> Causes:
     if not zone:
         return [("spec.timeZone", f'Invalid value: "{zone}": timeZone must be nil or non-empty string')]
     if zone.lower() == "local":
-        return [("spec.timeZone", f'Invalid value: "{zone}": timeZone must be an explicit time zone, as Europe/Berlin')]
+        return [
+            (
+                "spec.timeZone",
+                f'Invalid value: "{zone}": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
+            )
+        ]
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:
@@ -217,6 +283,41 @@ def budget_causes(budget: Object, old: Object | None) -> Causes:
     if "minAvailable" in spec and "maxUnavailable" in spec:
         return [("spec", "Invalid value: minAvailable and maxUnavailable cannot be both set")]
     return share_causes(spec, ("minAvailable", "maxUnavailable"), "spec") + selector_causes(spec.get("selector"), "spec.selector")
+
+
+def autoscaler_causes(autoscaler: Object, old: Object | None) -> Causes:
+    spec = autoscaler["spec"]
+    most, least = spec.get("maxReplicas", 0), spec.get("minReplicas", 1)
+    return [("spec.maxReplicas", f"Invalid value: {most}: must be greater than or equal to `minReplicas`")] if most < least else []
+
+
+def claim_causes(claim: Object, old: Object | None) -> Causes:
+    """The causes for refusing a PersistentVolumeClaim."""
+    spec = claim["spec"]
+    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if storage is None:
+        return [("spec.resources[storage]", "Required value")]
+    if quantity(storage).milli <= 0:
+        return [("spec.resources[storage]", f"Invalid value: {json.dumps(storage)}: must be greater than zero")]
+    if len(spec.get("accessModes") or ()) > 1 and "ReadWriteOncePod" in spec["accessModes"]:
+        return [("spec.accessModes", "Forbidden: may not use ReadWriteOncePod with other access modes")]
+    before = {} if old is None else old["spec"]
+    free = {"resources", "volumeAttributesClassName", *(field for field in ("volumeName", "storageClassName") if not before.get(field))}
+    if old is not None and any(spec.get(field) != before.get(field) for field in {*spec, *before} - free):
+        told = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        return [("spec", f"Forbidden: {told}")]
+    return []
+
+
+def volume_causes(volume: Object, old: Object | None) -> Causes:
+    """The causes for refusing a PersistentVolume."""
+    spec, members = volume["spec"], shape_of("core.v1.PersistentVolumeSource").fields
+    sources = [name for name in spec if name in members]
+    if not sources:
+        return [("spec", "Required value: must specify a volume type")]
+    if old is not None and any(spec.get(name) != old["spec"].get(name) for name in members):
+        return [("spec.persistentvolumesource", "Forbidden: spec.persistentvolumesource is immutable after creation")]
+    return [(f"spec.{name}", "Forbidden: may not specify more than 1 volume type") for name in sources[1:]]
 
 
 def priority_class_causes(priority_class: Object, old: Object | None) -> Causes:

@@ -318,12 +318,30 @@ def _schema_name(kind: ServedKind) -> str:
 
 
 def _custom_schema(kind: ServedKind, schemas: Object) -> Object:
-    body = kind.schema or {"type": "object"}
+    body = _published(kind.schema or {"type": "object"})
     texts = descriptions()
     head = {"apiVersion": dict(_TEXT), "kind": dict(_TEXT), "metadata": _of(shape_of(_METADATA), schemas)}
     for name, field in head.items():
         field["description"] = texts[f"object.{name}"]
     return {**body, "properties": head | (body.get("properties") or {})}
+
+
+#: of a schema: told if they are true
+_FLAGS = ("nullable", "exclusiveMaximum", "exclusiveMinimum", "uniqueItems", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string")
+
+
+def _published(schema: Object) -> Object:
+    """A definition's schema as Kubernetes publishes it: without flags that are false."""
+    found = {key: value for key, value in schema.items() if value is not False or key not in _FLAGS}
+    if isinstance(found.get("properties"), dict):
+        found["properties"] = {name: _published(inner) for name, inner in found["properties"].items()}
+    for key in ("items", "additionalProperties", "not"):
+        if isinstance(found.get(key), dict):
+            found[key] = _published(found[key])
+    for key in ("allOf", "anyOf", "oneOf"):
+        if found.get(key):
+            found[key] = [_published(inner) for inner in found[key]]
+    return found
 
 
 def _of(shape: Shape, schemas: Object) -> Object:

@@ -7,8 +7,8 @@ from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.api.quota import pod_totals, written
 from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.declared_rules import causes, compact, misnamed_object
-from pumice.cluster.apiserver.field_rules import Causes, fill, missing, negative, outside, unsupported
+from pumice.cluster.apiserver.declared_rules import causes, compact, internal, misnamed, misnamed_object
+from pumice.cluster.apiserver.field_rules import Causes, fill, missing, outside, unsupported
 
 _COMPUTE = ("cpu", "memory")
 _GATED = {
@@ -28,8 +28,15 @@ _DEFAULTS = {
 }
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?\Z")
-_CHOICES = {"restartPolicy": ("Always", "OnFailure", "Never"), "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")}
-_OF_CONTAINERS = {"imagePullPolicy": ("Always", "IfNotPresent", "Never"), "terminationMessagePolicy": ("FallbackToLogsOnError", "File")}
+#: what of a container's kernel is the host's: by the field that says so, the beginnings of names
+_SHARED_SYSCTLS = {"hostNetwork": ("net.",), "hostIPC": ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")}
+_FIELDS_OF_PODS = re.compile(
+    r"metadata\.(name|namespace|uid|(annotations|labels)\['.*'\])|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)\Z"
+)
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_CHOICES = {"restartPolicy": ("Always", "OnFailure", "Never"), "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")}
+_OF_CONTAINERS = {"imagePullPolicy": ("Always", "IfNotPresent", "Never"), "terminationMessagePolicy": ("File", "FallbackToLogsOnError")}
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -155,14 +162,24 @@ def spec_causes(spec: Object, path: str) -> Causes:
     names: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field, ())):
-            found += _container_causes(container, f"{path}.{field}[{index}]", names)
+            place = f"{path}.{field}[{index}]"
+            found += _container_causes(container, place, names, bool(spec.get("hostNetwork")))
+            if field == "initContainers" and container.get("restartPolicy") != "Always":
+                told = "Forbidden: may not be set for init containers without restartPolicy=Always"
+                found += [(f"{place}.{each}", told) for each in ("lifecycle", *_PROBES) if each in container]
     found += _toleration_causes(spec, path) + _spread_causes(spec, path) + _volume_causes(spec, path)
-    for index, sysctl in enumerate((spec.get("securityContext") or {}).get("sysctls") or ()):
-        name = sysctl.get("name") or ""
+    sysctls = [sysctl.get("name") or "" for sysctl in (spec.get("securityContext") or {}).get("sysctls") or ()]
+    for index, name in enumerate(sysctls):
+        if name in sysctls[:index]:
+            found.append((f"{path}.securityContext.sysctls[{index}].name", f"Duplicate value: {compact(name)}"))
         if len(name) > 253 or not _SYSCTL.match(name):
             text = f'Invalid value: "{name}": must have at most 253 characters and match regex {_SYSCTL.pattern[:-2]}'
             found.append((f"{path}.securityContext.sysctls[{index}].name", text))
-    found += negative(path, spec, "terminationGracePeriodSeconds")
+        for sharing, prefixes in _SHARED_SYSCTLS.items():
+            if spec.get(sharing) and name.startswith(prefixes):
+                text = f"Invalid value: {compact(name)}: may not be specified when '{sharing}' is true"
+                found.append((f"{path}.securityContext.sysctls[{index}].name", text))
+    found += _host_causes(spec, path) + _claim_causes(spec, path)
     found += outside(f"{path}.activeDeadlineSeconds", spec.get("activeDeadlineSeconds", 1))
     if "schedulingGroup" in spec:
         name, place = (spec["schedulingGroup"] or {}).get("podGroupName"), f"{path}.schedulingGroup.podGroupName"
@@ -177,30 +194,123 @@ def spec_causes(spec: Object, path: str) -> Causes:
     return found
 
 
+def _host_causes(spec: Object, path: str) -> Causes:
+    """The causes for refusing what a pod shares with its host, or has of a kind that it may not have."""
+    found: Causes = []
+    if spec["dnsPolicy"] == "None" and not spec.get("dnsConfig"):
+        found.append((f"{path}.dnsConfig", "Required value: must provide `dnsConfig` when `dnsPolicy` is None"))
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        text = "Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled"
+        found.append((f"{path}.securityContext.shareProcessNamespace", text))
+    if spec.get("os"):
+        found += unsupported(f"{path}.os", spec["os"].get("name", ""), ("linux", "windows"))
+    if spec.get("ephemeralContainers"):
+        text = "cannot be set on create" if path == "spec" else "ephemeral containers not allowed in pod template"
+        found.append((f"{path}.ephemeralContainers", f"Forbidden: {text}"))
+    gates = [gate.get("name") or "" for gate in spec.get("schedulingGates") or ()]
+    for index, gate in enumerate(gates):
+        found += [(f"{path}.schedulingGates[{index}]", f"Invalid value: {compact(gate)}: {text}") for text in misnamed("label", gate)]
+        if gate in gates[:index]:
+            found.append((f"{path}.schedulingGates[{index}]", f"Duplicate value: {compact(gate)}"))
+    return found
+
+
+def _claim_causes(spec: Object, path: str) -> Causes:
+    """The causes for refusing containers whose claims the pod has not."""
+    names = [claim.get("name") for claim in spec.get("resourceClaims") or ()]
+    listed = f"one of: {', '.join(map(str, names))}" if names else "which is empty"
+    return [
+        (
+            f"{path}.{field}[{index}].resources.claims[{number}]",
+            f"Not found: {compact(claim.get('name'))}: must be one of the names in pod.spec.resourceClaims {listed}",
+        )
+        for field in ("containers", "initContainers")
+        for index, container in enumerate(spec.get(field) or ())
+        for number, claim in enumerate((container.get("resources") or {}).get("claims") or ())
+        if claim.get("name") not in names
+    ]
+
+
 def _choice_causes(obj: Object, choices: dict[str, tuple[str, ...]], path: str) -> Causes:
     return [cause for field, each in choices.items() for cause in unsupported(f"{path}.{field}", obj.get(field), each)]
 
 
-def _container_causes(container: Object, path: str, names: set[str]) -> Causes:
+def _container_causes(container: Object, path: str, names: set[str], on_host: bool) -> Causes:
     found: Causes = []
     name = container.get("name")
     if not name:
         found.append((f"{path}.name", "Required value"))
     elif not _LABEL.match(name):
-        rule = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', at most 63"
-        found.append((f"{path}.name", f'Invalid value: "{name}": {rule}'))
+        found += [(f"{path}.name", f"Invalid value: {compact(name)}: {text}") for text in misnamed_object(name, "short")]
     elif name in names:
         found.append((f"{path}.name", f'Duplicate value: "{name}"'))
     names.add(name or "")
     found += missing(path, container, "image") + _choice_causes(container, _OF_CONTAINERS, path)
-    for index, port in enumerate(container.get("ports", ())):
+    ports = container.get("ports", ())
+    taken, called = set[tuple[str, str, int]](), set[str]()
+    for index, port in enumerate(ports):
         place = f"{path}.ports[{index}]"
         found += outside(f"{place}.containerPort", port.get("containerPort", 0), 65535)
         found += outside(f"{place}.hostPort", port.get("hostPort") or 1, 65535)
         found += _choice_causes(port, {"protocol": _PROTOCOLS}, place)
-    for index, variable in enumerate(container.get("env", ())):
-        found += missing(f"{path}.env[{index}]", variable, "name")
+        if port.get("name"):
+            found += [(f"{place}.name", f"Duplicate value: {compact(port['name'])}")] if port["name"] in called else []
+            called.add(port["name"])
+        if port.get("hostPort"):
+            use = port.get("protocol") or "TCP", port.get("hostIP") or "", port["hostPort"]
+            found += [(f"{place}.hostPort", f'Duplicate value: "{"/".join(map(str, use))}"')] if use in taken else []
+            taken.add(use)
+            if on_host and port["hostPort"] != port.get("containerPort"):
+                text = f"Invalid value: {port['hostPort']}: must match `containerPort` when `hostNetwork` is true"
+                found.append((f"{place}.hostPort", text))
+    found += _variable_causes(container, path) + _handler_causes(container, path)
+    context = container.get("securityContext") or {}
+    if context.get("privileged") and context.get("allowPrivilegeEscalation") is False:
+        shown = compact(internal(shape_of("core.v1.SecurityContext"), context))
+        text = f"Invalid value: {shown}: cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+        found.append((f"{path}.securityContext", text))
     return found + resource_causes(container.get("resources") or {}, f"{path}.resources")
+
+
+def _variable_causes(container: Object, path: str) -> Causes:
+    found: Causes = []
+    for index, variable in enumerate(container.get("env", ())):
+        place, source = f"{path}.env[{index}]", variable.get("valueFrom") or {}
+        found += missing(place, variable, "name")
+        if variable.get("value") and "valueFrom" in variable:
+            found.append((f"{place}.valueFrom", 'Invalid value: "": may not be specified when `value` is not empty'))
+        field = (source.get("fieldRef") or {}).get("fieldPath")
+        if field and not _FIELDS_OF_PODS.match(field):
+            text = f"Invalid value: {compact(field)}: error converting fieldPath: field label not supported: {field}"
+            found.append((f"{place}.valueFrom.fieldRef.fieldPath", text))
+    for index, source in enumerate(container.get("envFrom", ())):
+        named = [name for name in ("configMapRef", "secretRef") if name in source]
+        if not named:
+            found.append((f"{path}.envFrom", 'Invalid value: "": must specify one of: `configMapRef` or `secretRef`'))
+        for name in named:
+            stated = source[name].get("name") or ""
+            place = f"{path}.envFrom[{index}].{name}.name"
+            found += [(place, f"Invalid value: {compact(stated)}: {text}") for text in misnamed_object(stated)]
+    return found
+
+
+def _handler_causes(container: Object, path: str) -> Causes:
+    """The causes for refusing probes and hooks: each does one thing."""
+    found: Causes = []
+    hooks = container.get("lifecycle") or {}
+    asked = {name: container[name] for name in _PROBES if name in container}
+    asked |= {f"lifecycle.{name}": hooks[name] for name in ("postStart", "preStop") if name in hooks}
+    for name, each in asked.items():
+        handlers = [handler for handler in _HANDLERS if handler in (each or {})]
+        if not handlers:
+            found.append((f"{path}.{name}", "Required value: must specify a handler type"))
+        found += [(f"{path}.{name}.{handler}", "Forbidden: may not specify more than 1 handler type") for handler in handlers[1:]]
+        if name in ("livenessProbe", "startupProbe") and (each or {}).get("successThreshold", 1) > 1:
+            found.append((f"{path}.{name}.successThreshold", f"Invalid value: {each['successThreshold']}: must be 1"))
+        port = ((each or {}).get("tcpSocket") or (each or {}).get("httpGet") or {}).get("port")
+        if isinstance(port, int) and handlers:
+            found += outside(f"{path}.{name}.{handlers[0]}.port", port, 65535)
+    return found
 
 
 def resource_causes(resources: Object, path: str) -> Causes:
@@ -235,9 +345,13 @@ def _toleration_causes(spec: Object, path: str) -> Causes:
         if operator not in ("Equal", "Exists", "Lt", "Gt"):
             found += unsupported(f"{place}.operator", operator, ("Equal", "Exists"))
         if not toleration.get("key") and operator != "Exists":
-            found.append((f"{place}.operator", f'Invalid value: "{operator}": operator must be Exists when `key` is empty'))
+            told = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            found.append((f"{place}.operator", f"Invalid value: {compact(operator)}: {told}"))
         if operator == "Exists" and toleration.get("value"):
             found.append((f"{place}.operator", "Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"))
+        if "tolerationSeconds" in toleration and toleration.get("effect") not in (None, "", "NoExecute"):
+            text = f"Invalid value: {compact(toleration['effect'])}: effect must be 'NoExecute' when `tolerationSeconds` is set"
+            found.append((f"{place}.effect", text))
         if toleration.get("effect"):
             found += unsupported(f"{place}.effect", toleration["effect"], _EFFECTS)
     return found
@@ -245,12 +359,21 @@ def _toleration_causes(spec: Object, path: str) -> Causes:
 
 def _spread_causes(spec: Object, path: str) -> Causes:
     found: Causes = []
+    pairs: list[tuple[Any, Any]] = []
     for index, constraint in enumerate(spec.get("topologySpreadConstraints", ())):
         place = f"{path}.topologySpreadConstraints[{index}]"
         if constraint.get("maxSkew", 0) <= 0:
             found.append((f"{place}.maxSkew", f"Invalid value: {constraint.get('maxSkew', 0)}: must be greater than zero"))
         found += missing(place, constraint, "topologyKey", rule="can not be empty")
         found += unsupported(f"{place}.whenUnsatisfiable", constraint.get("whenUnsatisfiable"), ("DoNotSchedule", "ScheduleAnyway"))
+        if "minDomains" in constraint and constraint.get("whenUnsatisfiable") == "ScheduleAnyway":
+            told = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
+            found.append((f"{place}.minDomains", f"Invalid value: {constraint['minDomains']}: {told}"))
+        pair = constraint.get("topologyKey"), constraint.get("whenUnsatisfiable")
+        if pair in pairs:
+            place = f"{path}.topologySpreadConstraints[{pairs.index(pair)}].{{topologyKey, whenUnsatisfiable}}"
+            found.append((place, f'Duplicate value: "{{{pair[0]}, {pair[1]}}}"'))
+        pairs.append(pair)
     return found
 
 
@@ -262,6 +385,9 @@ def _volume_causes(spec: Object, path: str) -> Causes:
         if not name or name in names:
             found.append((f"{path}.volumes[{index}].name", f'Duplicate value: "{name}"' if name else "Required value"))
         names.add(name)
+        sources = [source for source in volume if source != "name"]
+        told = "Forbidden: may not specify more than 1 volume type"
+        found += [(f"{path}.volumes[{index}].{source}", told) for source in sources[1:]]
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field, ())):
             found += _mount_causes(container, names, f"{path}.{field}[{index}].volumeMounts")
@@ -273,6 +399,8 @@ def _mount_causes(container: Object, names: set[str], path: str) -> Causes:
     paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", ())):
         where = mount.get("mountPath")
+        if ".." in (mount.get("subPath") or "").split("/"):
+            found.append((f"{path}.subPath", f"Invalid value: {compact(mount['subPath'])}: must not contain '..'"))
         if mount.get("name") not in names:
             found.append((f"{path}[{index}].name", f'Not found: "{mount.get("name")}"'))
         if not where or where in paths:

@@ -21,6 +21,11 @@ RULES = frozenset(
     | {"immutable", "noset", "nounset", "noadd", "noremove", "gate", "drop", "zero"}
 )
 
+OLDER_RULES = frozenset(
+    {"name", "one", "each", "least", "within", "needed", "fixed", "once", "distinct", "labels", "template", "terms", "opaque"}
+    | {"ip", "cidr", "trimmed", "absolute", "hundred", "weight"}
+)
+
 
 #: fields of a struct: those with a feature gate, each with its gate, and those with one somewhere inside, each with its struct
 Gated = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, "Shape"], ...]]
@@ -41,6 +46,7 @@ class Shape:
         "merge_key",
         "name",
         "numbers",
+        "older",
         "omitted",
         "preserve",
         "required",
@@ -60,6 +66,7 @@ class Shape:
         self.numbers: dict[int, str] = {}  #: of a struct: protobuf number to field; "+name" stands for an inlined struct
         self.omitted: set[str] = set()  #: of a struct: fields whose zero value JSON leaves out, and protobuf does not
         self.rules: dict[str, tuple[str, ...]] = {}  #: of a struct: what `declared_rules` heeds, by field
+        self.older: dict[str, tuple[str, ...]] = {}  #: of a struct: what `older_rules` heeds, by field
         self.preserve = False  #: of a struct: unknown fields are kept
         self.merge = False  #: of a list: strategic merge merges it, and does not replace it
         self.merge_key = ""  #: of a list that merges strategically: the key of its items

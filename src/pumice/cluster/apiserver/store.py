@@ -17,7 +17,7 @@ from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector
 from pumice.api.json_objects import clone
 from pumice.api.selectors import Selector
-from pumice.cluster.apiserver import binding, deletion, eviction, status, subresource_writes
+from pumice.cluster.apiserver import binding, deletion, eviction, older_rules, status, subresource_writes
 from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
 from pumice.cluster.apiserver.builtin_admission import own_rules
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
@@ -386,7 +386,10 @@ class Store:
         self.services.give(kind, obj, review.old)
         if review.old is not None:
             count_generation(kind, obj, review.old)
-        causes = metadata_causes(kind, obj["metadata"]) + subresource_writes.causes_of(kind, obj, review.old, review.subresource)
+        causes = metadata_causes(kind, obj["metadata"])
+        if not (kind.custom or kind.to_stored is not None or review.subresource):
+            causes += older_rules.causes(kind.shape, obj, review.old)
+        causes += subresource_writes.causes_of(kind, obj, review.old, review.subresource)
         if kind.rules is None:
             causes += schema_causes(kind, obj, review.old, None)
         else:

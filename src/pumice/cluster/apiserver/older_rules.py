@@ -1,0 +1,247 @@
+"""Rules that the tables of types declare of single fields of the kinds whose validation Kubernetes wrote by hand, in its words.
+
+They stand beside those of `declared_rules`, and are for what has been there for longer:
+
+    name=      a name of this form: short, long, label (the key of one), port, env
+    one=       one of these; each= the same of every item of a list
+    least=     the smallest number; within= the smallest and the largest
+    needed     neither missing nor empty; needed=TEXT says why
+    fixed      an update may not change it; fixed=TEXT says so in other words
+    once=NAME  it may be set, and not changed then
+    distinct=  no two items have the same value of this field
+    labels, template   keys and values of labels, also those in the metadata of a template
+    terms      requirements about nodes
+    ip, cidr, trimmed, absolute, hundred (per cent at most)
+
+What an update leaves as it is, is not looked at, nor what is in a field that is `opaque`.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from ipaddress import ip_address, ip_network
+from typing import Any, NamedTuple
+
+from pumice.api import Object
+from pumice.cluster.apiserver.declared_rules import compact, internal, misnamed, misnamed_object
+from pumice.cluster.apiserver.field_rules import Causes, outside, unsupported
+from pumice.cluster.apiserver.metadata import label_causes
+from pumice.cluster.apiserver.object_checks import selector_causes
+from pumice.cluster.apiserver.schema import Shape
+
+Check = Callable[[Any], Causes]  #: of a value; what is found is after the place of the field
+_ENV = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+_PRINTABLE = re.compile(r"[ -<>-~]+")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+
+
+class _Fixed(NamedTuple):
+    words: str
+    may_be_set: bool
+
+    def text(self, shape: Shape, now: Any) -> str:
+        shown = compact(internal(shape, now) if shape.kind == "struct" else now)
+        return self.words or f"Invalid value: {shown}: field is immutable"
+
+
+class _Rule(NamedTuple):
+    shown: str  #: how the field is called where a check has found something
+    checks: list[Check]
+    fixed: _Fixed | None
+    inner: Shape | None  #: of the structs in it, if these have rules
+
+
+class _Ruled(NamedTuple):
+    """What there is to check of a struct."""
+
+    fields: dict[str, _Rule]
+    needed: list[tuple[str, str]]
+
+
+def causes(shape: Shape, value: Object, old: Object | None) -> Causes:
+    """The causes for refusing a struct, each with the place in it. Without `old` it is a new one."""
+    found: Causes = []
+    rules = _ruled(shape)
+    for name, now in value.items():
+        if (rule := rules.fields.get(name)) is None or now is None:
+            continue
+        before = None if old is None else old.get(name)
+        if old is None or now != before:
+            fixed = None if old is None or rule.fixed is None or (rule.fixed.may_be_set and not before) else rule.fixed
+            found += [(name, fixed.text(shape.fields[name], now))] if fixed else _field(rule, name, now, before)
+    for name, text in rules.needed:
+        if not value.get(name) and (old is None or old.get(name)):
+            found.append((name, text))
+    return found
+
+
+def _field(rule: _Rule, name: str, now: Any, before: Any) -> Causes:
+    found: Causes = []
+    for check in rule.checks if now != "" else ():
+        if wrong := check(now):
+            found += [(rule.shown + place, text) for place, text in wrong]
+    if rule.inner is None:
+        return found
+    if not isinstance(now, list):
+        return found + [(f"{name}.{place}", text) for place, text in causes(rule.inner, now, before)]
+    for index, item in enumerate(now):
+        if item not in (before or ()) and (wrong := causes(rule.inner, item, None)):
+            found += [(f"{name}[{index}].{place}", text) for place, text in wrong]
+    return found
+
+
+@cache
+def _ruled(shape: Shape) -> _Ruled:
+    found = _Ruled({}, [])
+    for name, field in shape.fields.items():
+        words = dict(option.partition("=")[::2] for option in shape.older.get(name, ()))
+        if "needed" in words:
+            found.needed.append((name, f"Required value: {_spaced(words['needed'])}".removesuffix(": ")))
+        fixed = _Fixed(_spaced(words["fixed"]), False) if "fixed" in words else None
+        if once := words.get("once"):
+            fixed = _Fixed(f'Forbidden: node updates may not change {once} except from "" to valid', True)
+        checks = [check for word, option in words.items() if (check := _check(word, option)) is not None]
+        if field.name == "meta.v1.LabelSelector":
+            checks.append(lambda now: selector_causes(now, ""))
+        inner = field.element if field.kind == "list" else field
+        if inner is None or inner.kind != "struct" or name == "status" or "opaque" in words or not _leads(inner, set()):
+            inner = None
+        if fixed or checks or inner:
+            found.fields[name] = _Rule("labels" if "template" in words else name, checks, fixed, inner)
+    return found
+
+
+def _leads(shape: Shape, seen: set[str]) -> bool:
+    """Whether there are rules in a struct."""
+    if shape.name in seen:
+        return False
+    seen.add(shape.name)
+    inner = (field.element if field.kind == "list" else field for field in shape.fields.values())
+    structs = [each for each in inner if each is not None and each.kind == "struct"]
+    return bool(shape.older) or any(each.name == "meta.v1.LabelSelector" or _leads(each, seen) for each in structs)
+
+
+def _spaced(text: str) -> str:
+    return text.replace("_", " ")
+
+
+def _check(word: str, option: str) -> Check | None:
+    choices = option.split(",")
+    match word:
+        case "name":
+            return lambda now: _names(option, now) if isinstance(now, list) or _misnamed(option, now) else []
+        case "one":
+            return lambda now: [] if now in choices else unsupported("", now, choices)
+        case "each":
+            return lambda now: [cause for one in now for cause in unsupported("", one, choices)]
+        case "least":
+            text = f"must be greater than or equal to {option}"
+            return lambda now: [("", f"Invalid value: {now}: {text}")] if now < int(option) else []
+        case "within":
+            low, high = map(int, choices)
+            text = f"must be between {low} and {high}, inclusive"
+            return lambda now: [] if low <= now <= high else [("", f"Invalid value: {now}: {text}")]
+        case "distinct":
+            return lambda now: _repeated(now, option)
+        case "labels":
+            return lambda now: label_causes(now, "")
+        case "template":
+            return lambda now: label_causes(now.get("labels") or {}, "")
+        case _:
+            return _PLAIN.get(word)
+
+
+def _names(form: str, now: str | list[str]) -> Causes:
+    each = [("", now)] if isinstance(now, str) else [(f"[{index}]", one) for index, one in enumerate(now)]
+    return [(place, f"Invalid value: {compact(one)}: {text}") for place, one in each for text in _misnamed(form, one)]
+
+
+@lru_cache(maxsize=65536)
+def _misnamed(form: str, name: str) -> tuple[str, ...]:
+    if form == "env":
+        return () if _PRINTABLE.fullmatch(name) else (_ENV,)
+    if form == "port":
+        return tuple(_misnamed_port(name))
+    return tuple(misnamed(form, name) if form == "label" else misnamed_object(name, form))
+
+
+def _misnamed_port(name: str) -> Iterator[str]:
+    if len(name) > 15:
+        yield "must be no more than 15 characters"
+    if not re.fullmatch("[-a-z0-9]+", name):
+        yield "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+    if not re.search("[a-z]", name):
+        yield "must contain at least one letter (a-z)"
+    if "--" in name:
+        yield "must not contain consecutive hyphens"
+    if "-" in (name[:1], name[-1:]):
+        yield "must not begin or end with a hyphen"
+
+
+def _repeated(items: list[Object], field: str) -> Causes:
+    seen: list[Any] = []
+    found: Causes = []
+    for index, value in enumerate(each.get(field) for each in items):
+        if value in seen:
+            found.append((f"[{index}].{field}", f"Duplicate value: {compact(value)}"))
+        seen.append(value)
+    return found
+
+
+def _terms(items: list[Object]) -> Causes:
+    found: Causes = []
+    for index, term in enumerate(items):
+        place, operator, values = f"[{index}]", term.get("operator", ""), term.get("values") or ()
+        if operator not in _OPERATORS:
+            found.append((f"{place}.operator", f"Invalid value: {compact(operator)}: not a valid selector operator"))
+        elif operator in ("In", "NotIn") and not values:
+            found.append((f"{place}.values", "Required value: must be specified when `operator` is 'In' or 'NotIn'"))
+        elif operator in ("Exists", "DoesNotExist") and values:
+            found.append((f"{place}.values", "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+        elif operator in ("Gt", "Lt") and len(values) != 1:
+            found.append((f"{place}.values", "Required value: must be specified single value when `operator` is 'Lt' or 'Gt'"))
+    return found
+
+
+def _read(read: Callable[[str], object], what: str, example: str) -> Check:
+    """A check of what a function must be able to read."""
+
+    def check(now: Any) -> Causes:
+        found: Causes = []
+        for index, text in enumerate(now if isinstance(now, list) else [now]):
+            try:
+                read(text)
+            except ValueError:
+                place = f"[{index}]" if isinstance(now, list) else ""
+                found.append((place, f"Invalid value: {compact(text)}: must be a valid {what}, (e.g. {example})"))
+        return found
+
+    return check
+
+
+def _trimmed(now: str) -> Causes:
+    return [("", f"Invalid value: {compact(now)}: must not have leading or trailing whitespace")] if now != now.strip() else []
+
+
+def _absolute(now: str) -> Causes:
+    return [] if now.startswith("/") else [("", f"Invalid value: {compact(now)}: must be an absolute path")]
+
+
+def _hundred(now: int | str) -> Causes:
+    is_more = isinstance(now, str) and now.removesuffix("%").isdecimal() and int(now.removesuffix("%")) > 100
+    return [("", f"Invalid value: {compact(now)}: must not be greater than 100%")] if is_more else []
+
+
+def _weight(now: int) -> Causes:
+    return [("", f"Invalid value: {now}: must be in the range 1-100")] if outside("", now, 100) else []
+
+
+_PLAIN: dict[str, Check] = {
+    "terms": _terms,
+    "ip": _read(ip_address, "IP address", "10.9.8.7 or 2001:db8::ffff"),
+    "cidr": _read(ip_network, "CIDR value", "10.9.8.0/24 or 2001:db8::/64"),
+    "trimmed": _trimmed,
+    "absolute": _absolute,
+    "hundred": _hundred,
+    "weight": _weight,
+}
