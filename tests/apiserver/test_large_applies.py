@@ -15,7 +15,7 @@ from tests.calls import calls
 
 
 def service(count: int, shift: int = 0) -> dict[str, Any]:
-    ports = [{"port": number, "protocol": "TCP", "targetPort": number + shift} for number in range(1, count + 1)]
+    ports = [{"name": f"p{number}", "port": number, "protocol": "TCP", "targetPort": number + shift} for number in range(1, count + 1)]
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": ports}}
 
 
@@ -57,7 +57,7 @@ def test_a_change_of_every_item_is_a_conflict_for_another_manager_and_taken_by_f
     forced = put(made, service(5, 1), "other", force=True)
     fields = {entry["manager"]: entry["fieldsV1"]["f:spec"]["f:ports"] for entry in forced["metadata"]["managedFields"]}
     assert all("f:targetPort" in owned for owned in fields.pop("other").values())
-    assert [owned.keys() for each in fields.values() for owned in each.values()] == [{".", "f:port", "f:protocol"}] * 10
+    assert [owned.keys() for each in fields.values() for owned in each.values()] == [{".", "f:name", "f:port", "f:protocol"}] * 10
 
 
 names = st.sampled_from(["a", "b", "c"])

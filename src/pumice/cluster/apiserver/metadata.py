@@ -1,26 +1,17 @@
 """The metadata that every object has, and the fields of it that the server itself sets."""
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
-from string import ascii_letters, digits
 from typing import Any
 
 from pumice.api import Object, rfc3339
-from pumice.cluster.apiserver.declared_rules import compact, misnamed, misnamed_object
+from pumice.cluster.apiserver.declared_rules import compact, misnamed_object
 from pumice.cluster.apiserver.field_rules import Causes, missing
 from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.label_rules import key_causes, label_causes
 from pumice.cluster.apiserver.status import bad_request
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
-_LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
-_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?\Z")
-_VALUE_RULE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-    "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
-_LETTERS = frozenset(ascii_letters + digits + "-_.")
 _PATH_SEGMENT_KINDS = frozenset(
     {"rbac.authorization.k8s.io", "apiregistration.k8s.io"}
 )  #: groups whose objects may have any name that is a path segment
@@ -124,7 +115,7 @@ def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> Causes:
         causes += [("metadata.name", f"Invalid value: {compact(name)}: {rule}") for rule in misnamed_object(name, "short")]
     elif len(name) > 253 or not _SUBDOMAIN.match(name):
         causes += [("metadata.name", f'Invalid value: "{name}": {rule}') for rule in misnamed_object(name)]
-    causes += label_causes(metadata.get("labels") or {}, "metadata.labels") + _key_causes(
+    causes += label_causes(metadata.get("labels") or {}, "metadata.labels") + key_causes(
         metadata.get("annotations") or {}, "metadata.annotations"
     )
     size = sum(len(key.encode()) + len(value.encode()) for key, value in (metadata.get("annotations") or {}).items())
@@ -134,33 +125,3 @@ def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> Causes:
         for field in ("apiVersion", "kind", "name", "uid"):
             causes += missing(f"metadata.ownerReferences[{index}]", owner, field, rule=f"{field} must not be empty")
     return causes
-
-
-def label_causes(labels: Mapping[str, str], place: str) -> Causes:
-    """The causes for refusing labels: their keys and values."""
-    found = _key_causes(labels, place)
-    for value in labels.values():
-        if not _is_label_value(value):
-            is_odd = not _LABEL_VALUE.match(value[:1] + value[-1:]) or set(value) - _LETTERS
-            rules = (["must be no more than 63 bytes"] if len(value) > 63 else []) + ([_VALUE_RULE] if is_odd else [])
-            found += [(place, f"Invalid value: {compact(value)}: {rule}") for rule in rules]
-    return found
-
-
-def _key_causes(keys: Mapping[str, str], place: str) -> Causes:
-    if all(map(_qualified, keys)):
-        return []
-    return [(place, f"Invalid value: {compact(key)}: {rule}") for key in keys if not _qualified(key) for rule in misnamed("label", key)]
-
-
-@lru_cache(maxsize=65536)
-def _is_label_value(value: str) -> bool:
-    return len(value) <= 63 and _LABEL_VALUE.match(value) is not None
-
-
-@lru_cache(maxsize=65536)
-def _qualified(key: str) -> bool:
-    prefix, slash, name = key.rpartition("/")
-    if slash and not _SUBDOMAIN.match(prefix.lower()):
-        return False
-    return _LABEL_NAME.match(name) is not None

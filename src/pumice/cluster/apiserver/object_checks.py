@@ -13,24 +13,10 @@ from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import compact, internal
 from pumice.cluster.apiserver.field_rules import Causes, missing, negative, negative_amounts, outside, unsupported
 from pumice.cluster.apiserver.group_checks import job_scheduling_causes
+from pumice.cluster.apiserver.label_rules import selector_causes
 from pumice.cluster.apiserver.pod_spec import spec_causes
 
 _PERCENTAGE = re.compile(r"[0-9]{1,9}%")
-_SET, _BARE = ("In", "NotIn"), ("Exists", "DoesNotExist")
-
-
-def selector_causes(selector: Object | None, place: str) -> Causes:
-    found: Causes = []
-    for index, term in enumerate((selector or {}).get("matchExpressions") or ()):
-        field, operator = f"{place}.matchExpressions[{index}]", term.get("operator", "")
-        found += missing(field, term, "key")
-        if operator in _SET and not term.get("values"):
-            found.append((f"{field}.values", "Required value: must be specified when `operator` is 'In' or 'NotIn'"))
-        elif operator in _BARE and term.get("values"):
-            found.append((f"{field}.values", "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
-        elif operator not in _SET + _BARE:
-            found.append((f"{field}.operator", f"Invalid value: {json.dumps(operator)}: not a valid selector operator"))
-    return found
 
 
 def share_causes(spec: Object, fields: tuple[str, ...], place: str) -> Causes:
@@ -53,14 +39,15 @@ _HIGHEST_USER_PRIORITY = 1_000_000_000
 
 def node_causes(node: Object, old: Object | None) -> Causes:
     found: Causes = []
+    pairs = set[tuple[Any, Any]]()
     for index, taint in enumerate(node["spec"].get("taints", ())):
         found += missing(f"spec.taints[{index}]", taint, "key")
         found += unsupported(f"spec.taints[{index}].effect", taint.get("effect", ""), _EFFECTS)
-        if any(
-            (other.get("key"), other.get("effect")) == (taint.get("key"), taint.get("effect")) for other in node["spec"]["taints"][:index]
-        ):
+        pair = taint.get("key"), taint.get("effect")
+        if pair in pairs:
             shown = compact(internal(shape_of("core.v1.Taint"), taint))
             found.append((f"metadata.taints[{index}]", f"Duplicate value: {shown}: taints must be unique by key and effect pair"))
+        pairs.add(pair)
     for field in ("capacity", "allocatable"):
         amounts = (node.get("status") or {}).get(field) or {}
         found += negative_amounts((f"status.{field}.{name}", amount) for name, amount in amounts.items())
@@ -73,10 +60,9 @@ def service_causes(service: Object, old: Object | None) -> Causes:
         return unsupported("spec.type", spec["type"], _SERVICES)
     if spec["type"] == "ExternalName" and not spec.get("externalName"):
         return missing("spec", spec, "externalName")
-    if len(spec.get("ports") or ()) > 1 and (
-        unnamed := [cause for index, port in enumerate(spec["ports"]) for cause in missing(f"spec.ports[{index}]", port, "name")]
-    ):
-        return unnamed
+    unnamed = [index for index, port in enumerate(spec.get("ports") or ()) if not port.get("name")]
+    if unnamed and len(spec["ports"]) > 1:
+        return [(f"spec.ports[{index}].name", "Required value") for index in unnamed]
     if not spec.get("ports") and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
         return missing("spec", spec, "ports")
     if (
@@ -304,8 +290,8 @@ def claim_causes(claim: Object, old: Object | None) -> Causes:
     before = {} if old is None else old["spec"]
     free = {"resources", "volumeAttributesClassName", *(field for field in ("volumeName", "storageClassName") if not before.get(field))}
     if old is not None and any(spec.get(field) != before.get(field) for field in {*spec, *before} - free):
-        told = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-        return [("spec", f"Forbidden: {told}")]
+        rule = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        return [("spec", f"Forbidden: {rule}")]
     return []
 
 

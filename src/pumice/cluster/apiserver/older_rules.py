@@ -20,13 +20,13 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from ipaddress import ip_address, ip_network
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from pumice.api import Object
 from pumice.cluster.apiserver.declared_rules import compact, internal, misnamed, misnamed_object
 from pumice.cluster.apiserver.field_rules import Causes, outside, unsupported
-from pumice.cluster.apiserver.metadata import label_causes
-from pumice.cluster.apiserver.object_checks import selector_causes
+from pumice.cluster.apiserver.label_rules import label_causes, selector_causes
 from pumice.cluster.apiserver.schema import Shape
 
 Check = Callable[[Any], Causes]  #: of a value; what is found is after the place of the field
@@ -84,8 +84,8 @@ def _field(rule: _Rule, name: str, now: Any, before: Any) -> Causes:
         return found
     if not isinstance(now, list):
         return found + [(f"{name}.{place}", text) for place, text in causes(rule.inner, now, before)]
-    for index, item in enumerate(now):
-        if item not in (before or ()) and (wrong := causes(rule.inner, item, None)):
+    for index, (item, same) in enumerate(zip_longest(now, (before or ())[: len(now)])):
+        if item != same and (wrong := causes(rule.inner, item, None)):
             found += [(f"{name}[{index}].{place}", text) for place, text in wrong]
     return found
 
@@ -179,12 +179,12 @@ def _misnamed_port(name: str) -> Iterator[str]:
 
 
 def _repeated(items: list[Object], field: str) -> Causes:
-    seen: list[Any] = []
+    seen: set[Any] = set()
     found: Causes = []
     for index, value in enumerate(each.get(field) for each in items):
         if value in seen:
             found.append((f"[{index}].{field}", f"Duplicate value: {compact(value)}"))
-        seen.append(value)
+        seen.add(value)
     return found
 
 

@@ -165,13 +165,15 @@ def spec_causes(spec: Object, path: str) -> Causes:
             place = f"{path}.{field}[{index}]"
             found += _container_causes(container, place, names, bool(spec.get("hostNetwork")))
             if field == "initContainers" and container.get("restartPolicy") != "Always":
-                told = "Forbidden: may not be set for init containers without restartPolicy=Always"
-                found += [(f"{place}.{each}", told) for each in ("lifecycle", *_PROBES) if each in container]
+                rule = "Forbidden: may not be set for init containers without restartPolicy=Always"
+                found += [(f"{place}.{each}", rule) for each in ("lifecycle", *_PROBES) if each in container]
     found += _toleration_causes(spec, path) + _spread_causes(spec, path) + _volume_causes(spec, path)
-    sysctls = [sysctl.get("name") or "" for sysctl in (spec.get("securityContext") or {}).get("sysctls") or ()]
-    for index, name in enumerate(sysctls):
-        if name in sysctls[:index]:
+    sysctls = set[str]()
+    for index, sysctl in enumerate((spec.get("securityContext") or {}).get("sysctls") or ()):
+        name = sysctl.get("name") or ""
+        if name in sysctls:
             found.append((f"{path}.securityContext.sysctls[{index}].name", f"Duplicate value: {compact(name)}"))
+        sysctls.add(name)
         if len(name) > 253 or not _SYSCTL.match(name):
             text = f'Invalid value: "{name}": must have at most 253 characters and match regex {_SYSCTL.pattern[:-2]}'
             found.append((f"{path}.securityContext.sysctls[{index}].name", text))
@@ -207,17 +209,18 @@ def _host_causes(spec: Object, path: str) -> Causes:
     if spec.get("ephemeralContainers"):
         text = "cannot be set on create" if path == "spec" else "ephemeral containers not allowed in pod template"
         found.append((f"{path}.ephemeralContainers", f"Forbidden: {text}"))
-    gates = [gate.get("name") or "" for gate in spec.get("schedulingGates") or ()]
-    for index, gate in enumerate(gates):
+    gates = set[str]()
+    for index, gate in enumerate(each.get("name") or "" for each in spec.get("schedulingGates") or ()):
         found += [(f"{path}.schedulingGates[{index}]", f"Invalid value: {compact(gate)}: {text}") for text in misnamed("label", gate)]
-        if gate in gates[:index]:
+        if gate in gates:
             found.append((f"{path}.schedulingGates[{index}]", f"Duplicate value: {compact(gate)}"))
+        gates.add(gate)
     return found
 
 
 def _claim_causes(spec: Object, path: str) -> Causes:
     """The causes for refusing containers whose claims the pod has not."""
-    names = [claim.get("name") for claim in spec.get("resourceClaims") or ()]
+    names = dict.fromkeys(claim.get("name") for claim in spec.get("resourceClaims") or ())
     listed = f"one of: {', '.join(map(str, names))}" if names else "which is empty"
     return [
         (
@@ -345,8 +348,8 @@ def _toleration_causes(spec: Object, path: str) -> Causes:
         if operator not in ("Equal", "Exists", "Lt", "Gt"):
             found += unsupported(f"{place}.operator", operator, ("Equal", "Exists"))
         if not toleration.get("key") and operator != "Exists":
-            told = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            found.append((f"{place}.operator", f"Invalid value: {compact(operator)}: {told}"))
+            rule = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            found.append((f"{place}.operator", f"Invalid value: {compact(operator)}: {rule}"))
         if operator == "Exists" and toleration.get("value"):
             found.append((f"{place}.operator", "Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"))
         if "tolerationSeconds" in toleration and toleration.get("effect") not in (None, "", "NoExecute"):
@@ -359,7 +362,7 @@ def _toleration_causes(spec: Object, path: str) -> Causes:
 
 def _spread_causes(spec: Object, path: str) -> Causes:
     found: Causes = []
-    pairs: list[tuple[Any, Any]] = []
+    pairs: dict[tuple[Any, Any], int] = {}
     for index, constraint in enumerate(spec.get("topologySpreadConstraints", ())):
         place = f"{path}.topologySpreadConstraints[{index}]"
         if constraint.get("maxSkew", 0) <= 0:
@@ -367,13 +370,13 @@ def _spread_causes(spec: Object, path: str) -> Causes:
         found += missing(place, constraint, "topologyKey", rule="can not be empty")
         found += unsupported(f"{place}.whenUnsatisfiable", constraint.get("whenUnsatisfiable"), ("DoNotSchedule", "ScheduleAnyway"))
         if "minDomains" in constraint and constraint.get("whenUnsatisfiable") == "ScheduleAnyway":
-            told = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
-            found.append((f"{place}.minDomains", f"Invalid value: {constraint['minDomains']}: {told}"))
+            rule = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
+            found.append((f"{place}.minDomains", f"Invalid value: {constraint['minDomains']}: {rule}"))
         pair = constraint.get("topologyKey"), constraint.get("whenUnsatisfiable")
         if pair in pairs:
-            place = f"{path}.topologySpreadConstraints[{pairs.index(pair)}].{{topologyKey, whenUnsatisfiable}}"
+            place = f"{path}.topologySpreadConstraints[{pairs[pair]}].{{topologyKey, whenUnsatisfiable}}"
             found.append((place, f'Duplicate value: "{{{pair[0]}, {pair[1]}}}"'))
-        pairs.append(pair)
+        pairs.setdefault(pair, index)
     return found
 
 
@@ -386,8 +389,8 @@ def _volume_causes(spec: Object, path: str) -> Causes:
             found.append((f"{path}.volumes[{index}].name", f'Duplicate value: "{name}"' if name else "Required value"))
         names.add(name)
         sources = [source for source in volume if source != "name"]
-        told = "Forbidden: may not specify more than 1 volume type"
-        found += [(f"{path}.volumes[{index}].{source}", told) for source in sources[1:]]
+        rule = "Forbidden: may not specify more than 1 volume type"
+        found += [(f"{path}.volumes[{index}].{source}", rule) for source in sources[1:]]
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field, ())):
             found += _mount_causes(container, names, f"{path}.{field}[{index}].volumeMounts")
