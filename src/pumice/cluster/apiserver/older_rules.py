@@ -18,9 +18,10 @@ What an update leaves as it is, is not looked at, nor what is in a field that is
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from itertools import zip_longest
+from threading import RLock
 from typing import Any, NamedTuple
 
 from pumice.api import Object
@@ -90,8 +91,20 @@ def _field(rule: _Rule, name: str, now: Any, before: Any) -> Causes:
     return found
 
 
-@cache
+_NOTHING = _Ruled({}, [])
+_kept: dict[str, _Ruled] = {}  #: by the name of a struct
+_entered: set[str] = set()  #: names of structs that are looked into
+_lock = RLock()  #: objects are checked on more than one thread
+
+
 def _ruled(shape: Shape) -> _Ruled:
+    if shape.name not in _kept:
+        with _lock:
+            _kept[shape.name] = _read_rules(shape)
+    return _kept[shape.name]
+
+
+def _read_rules(shape: Shape) -> _Ruled:
     found = _Ruled({}, [])
     for name, field in shape.fields.items():
         words = dict(option.partition("=")[::2] for option in shape.older.get(name, ()))
@@ -104,21 +117,22 @@ def _ruled(shape: Shape) -> _Ruled:
         if field.name == "meta.v1.LabelSelector":
             checks.append(lambda now: selector_causes(now, ""))
         inner = field.element if field.kind == "list" else field
-        if inner is None or inner.kind != "struct" or name == "status" or "opaque" in words or not _leads(inner, set()):
+        if inner is None or inner.kind != "struct" or name == "status" or "opaque" in words or not _has_rules(inner):
             inner = None
         if fixed or checks or inner:
             found.fields[name] = _Rule("labels" if "template" in words else name, checks, fixed, inner)
     return found
 
 
-def _leads(shape: Shape, seen: set[str]) -> bool:
-    """Whether there are rules in a struct."""
-    if shape.name in seen:
+def _has_rules(shape: Shape) -> bool:
+    """Whether there are rules in a struct. One that is inside itself has none there."""
+    if shape.name in _entered:
         return False
-    seen.add(shape.name)
-    inner = (field.element if field.kind == "list" else field for field in shape.fields.values())
-    structs = [each for each in inner if each is not None and each.kind == "struct"]
-    return bool(shape.older) or any(each.name == "meta.v1.LabelSelector" or _leads(each, seen) for each in structs)
+    _entered.add(shape.name)
+    try:
+        return _ruled(shape) != _NOTHING
+    finally:
+        _entered.discard(shape.name)
 
 
 def _spaced(text: str) -> str:

@@ -20,7 +20,7 @@ RULES = frozenset(
     {"member", "with", "filled", "always", "min", "max", "items", "bytes", "characters", "format", "keyed", "enum", "unique", "others"}
     | {"immutable", "noset", "nounset", "noadd", "noremove", "gate", "drop", "zero"}
 )
-
+#: those that `older_rules` heeds
 OLDER_RULES = frozenset(
     {"name", "one", "each", "least", "within", "needed", "fixed", "once", "distinct", "labels", "template", "terms", "opaque"}
     | {"ip", "cidr", "trimmed", "absolute", "hundred", "weight"}
