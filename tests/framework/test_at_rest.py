@@ -20,6 +20,7 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.lazy_heap import LazyHeap
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import NOW, cluster, node, pod, podgroup, priority_class, queue
 
@@ -249,6 +250,27 @@ def test_in_a_tree_of_queues_jobs_without_hope_have_their_turns_in_vain() -> Non
     assert tried == ["three"] and len(binds) == 3
     tried, (binds, *_) = tried_after(policy, [*queues, *waits], gang("late", 1, 1, of="leaf"), "default/a")
     assert tried == ["late", "three"] and len(binds) == 4
+
+
+def test_in_a_tree_of_queues_a_job_that_comes_in_vain_gives_no_turn_to_all_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy = read_policy(WITH_ACTIONS.format("allocate", "capacity\n    enableHierarchy: true"), PLUGINS)[0]
+    names = [f"q{number}" for number in range(8)]
+    queues = [queue("root"), *(queue(name).parent("root") for name in names)]
+    waits = [each for name in names for each in gang(f"wide-{name}", 2, 4, of=name)]
+    served, pop = list[object](), LazyHeap.pop
+    monkeypatch.setattr(LazyHeap, "pop", lambda heap: served.append(pop(heap)) or served[-1])
+    made = full(*queues, *waits, policy=policy)
+    made.remove("Pod", "default/a")
+    for each in gang("late", 2, 4, of="q7"):
+        made.put(*each.build())  # type: ignore[attr-defined]
+    served.clear()
+    decisions, tried = cycle(made, policy, NOW + 1, observer=(seen := Tried())), seen.jobs
+    assert sorted(tried) == ["late", "three"] and len(decisions.binds) == 3
+    assert len(served) < len(names)
+    tried, _ = tried_after(policy, [*queues, *waits], gang("late", 2, 4, of="q7"), "default/a")
+    assert tried == ["late", "three"]
 
 
 # -- actions that evict

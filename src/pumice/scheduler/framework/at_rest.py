@@ -72,6 +72,12 @@ class Needs:
             self._read(session, slot, self.members[slot][0].job)  # not who came first: that job may have been placed since
         self._unread.clear()
 
+    def reread(self, session: Session, job: Job) -> int:
+        """Take in what a job needs now that is in a class of its own, and return its slot."""
+        slot = self.slots[job.uid]
+        self._read(session, slot, job)
+        return slot
+
     def _grow(self) -> None:
         before = len(self.pods)
         more = max(64, before)

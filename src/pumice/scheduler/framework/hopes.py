@@ -5,7 +5,7 @@ asked once more: meanwhile others may have taken the room. While an action only 
 more room than `evictable` has. So a job that is left out would be refused at its turn as well.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Set
 from functools import partial
 
 import numpy as np
@@ -111,6 +111,17 @@ class Hopes:
     def with_turns(self, slots: list[int]) -> list[JobClass]:
         """Those of these jobs that have a turn."""
         return [self._group(slot) for slot in slots if self._may(self._needs.members[slot][0].job)]
+
+    def among(self, awake: Set[str]) -> Set[str]:
+        """The uids of those of these jobs that might find room now, or whose turn might have another effect. They are not at rest."""
+        if self._is_nobody:
+            return awake
+        session, needs = self._session, self._needs
+        slots = np.array([needs.reread(session, session.cluster.jobs[uid]) for uid in awake], int)
+        self._least[slots], self._turn, self._hopeful[slots] = np.maximum(needs.least[slots], 1), slots, True
+        self._compare(with_queues=False)
+        found = self._hopeful[slots] | needs.restless[slots] | (needs.ready[slots] & session.gathering.goes_on)
+        return {uid for uid, is_hopeful in zip(awake, found.tolist(), strict=True) if is_hopeful}
 
     def __bool__(self) -> bool:
         """Whether any job might still be helped."""

@@ -109,7 +109,9 @@ class Questions:
 
     @cached_property
     def _queue_rules(self) -> list[tuple[str, Callable[..., Any]]]:
-        return self.plugins.in_order("compare_queues", "queue_order")
+        rules = self.plugins.in_order("compare_queues", "queue_order")
+        comparing = {method.__self__ for hook, method in rules if hook == "compare_queues"}  # type: ignore[attr-defined]
+        return [(hook, method) for hook, method in rules if hook == "compare_queues" or method.__self__ not in comparing]  # type: ignore[attr-defined]
 
     def queue_before(self, left: Queue, right: Queue) -> bool:
         """Whether the left queue is served first. The first plugin that does not rank them equal decides, by a comparison or by keys."""

@@ -5,6 +5,7 @@ those of their tasks; `waiting` holds the jobs with Pending tasks; `log` has eve
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, TypeVar
 
 from pumice.api.annotations import GROUP_NAME
@@ -554,8 +555,10 @@ class Cluster:
         self._stale.clear()
 
     def elastic_jobs(self) -> Iterator[Job]:
-        """The jobs of queues that have more ready pods than their minimum."""
-        return (job for job in {**self._elastic, **self._stale}.values() if job.queue is not None and job.ready_count > job.min_member)
+        """The jobs of queues that have more ready pods than their minimum; some may come twice."""
+        return (
+            job for job in chain(self._elastic.values(), self._stale.values()) if job.queue is not None and job.ready_count > job.min_member
+        )
 
     def forget_changes(self) -> None:
         """Begin a new log and a new set of changed jobs. Called when a session has closed. The next session refreshes the sums."""

@@ -3,7 +3,7 @@
 Volcano keeps its queues so. In a hierarchy, what one queue gets changes the order of its sibling queues too, but it counts only then.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -18,6 +18,9 @@ class LazyHeap(Generic[T]):
 
     def __bool__(self) -> bool:
         return bool(self._items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
 
     def push(self, item: T) -> None:
         items, place = self._items, len(self._items)

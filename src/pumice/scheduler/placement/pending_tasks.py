@@ -10,7 +10,7 @@ The place of a queue follows its share: the queue is taken out, served, and put 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from heapq import heapify, heappop, heappush
 
 from pumice.scheduler.framework.hopes import Hopes
@@ -132,6 +132,8 @@ class JobsByQueue:
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
         groups = list(groups)
         self._awake = {alike.first.uid for alike in groups}
+        self._hopeful: Set[str] = self._awake  #: in a hierarchy: those of them that might find room, when nobody at rest might
+        self._seen = -1  #: the session's changes then
         self._at_rest: dict[str, list[int]] = {}  #: in a hierarchy, by queue: jobs at rest that join at the queue's first turn
         if hopes is not None and not self._are_compared:
             groups += hopes.of()
@@ -165,9 +167,23 @@ class JobsByQueue:
 
     def pop_queue(self) -> Queue | None:
         """The queue to be served next; None if there is none, or if only jobs are left that no turn can help."""
+        if self._compared and self._hopes is not None and not self._hopes:
+            self._refuse_rest(self._hopes)
         if self._compared:
             return self._compared.pop() if self._awake or self._hopes else None
         return heappop(self._queues)[1] if self._queues else None
+
+    def _refuse_rest(self, hopes: Hopes) -> None:
+        """If none of the jobs with a turn can be helped, give up the order: it matters no more who is refused first."""
+        if self._seen != self._session.changes:
+            self._seen, self._hopeful = self._session.changes, hopes.among(self._awake)
+        if not self._awake.isdisjoint(self._hopeful):
+            return
+        queues = {self._session.cluster.jobs[uid].queue for uid in self._awake}
+        waiting = [queue for queue in self._compared if queue in queues]
+        self._are_compared, self._at_rest, self._compared = False, {}, LazyHeap(self._session.queue_before)
+        for queue in waiting:
+            self.push_queue(queue)
 
     def push_job(self, job: Job) -> None:
         assert job.queue is not None

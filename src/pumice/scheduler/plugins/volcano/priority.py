@@ -1,12 +1,14 @@
 """priority: the more important job and task first; the less important may be preempted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import cached_property
 from math import inf
 from typing import Any
 
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model import Job, SubJob, Task
+from pumice.scheduler.model import Job, SubJob, Task, status
+
+TO_BE_PLACED = status.PENDING | status.PIPELINED | status.ALLOCATED
 
 
 class Priority(Plugin):
@@ -32,17 +34,22 @@ class Priority(Plugin):
             if task.job is not None and (task.priority < preemptor.priority if task.job is job else task.job.priority < job.priority)
         ]
 
-    def exposes(self) -> Iterator[Job] | None:
+    def exposes(self) -> Iterable[Job] | None:
         """All jobs, if any that runs is less important than one that waits; else only those that might evict their own tasks."""
-        cluster, greatest = self.session.cluster, self._greatest
-        if any(job.priority < greatest and job.ready_count for job in cluster.jobs.values()):
-            return None
-        return (job for job in cluster.waiting.values() if len(job.pending) < len(job.tasks))
+        return None if any(job.ready_count for job in self._less_important) else self._partial
 
     @cached_property
-    def _greatest(self) -> float:
-        """The greatest priority of a job for which others might be evicted in this session."""
-        return max((job.priority for job in self.session.cluster.jobs.values() if job.pending or job.waiting_count), default=-inf)
+    def _less_important(self) -> list[Job]:
+        """The jobs that are less important than one for which others might be evicted in this session."""
+        jobs = self.session.cluster.jobs.values()
+        greatest = max((job.priority for job in jobs if job.pending or job.waiting_count), default=-inf)
+        return [job for job in jobs if job.priority < greatest]
+
+    @cached_property
+    def _partial(self) -> list[Job]:
+        """The jobs that have, whatever this session moves, both tasks to be placed and others."""
+        jobs = (job for job in self.session.cluster.jobs.values() if job.counts)
+        return [job for job in jobs if 0 < job.count(TO_BE_PLACED) < len(job.tasks)]
 
     def eviction_cache_key(self, evictor: Task) -> tuple[int, int]:
         assert evictor.job is not None

@@ -79,7 +79,8 @@ class Capacity(Plugin):
             return right.priority - left.priority
         if one.is_leaf != other.is_leaf:
             return -1 if one.is_leaf else 1
-        mine, theirs = (branch.rank for branch in _parting(one, other))
+        branch, rival = _parting(one, other)
+        mine, theirs = branch.rank, rival.rank
         return (mine > theirs) - (mine < theirs)
 
     def next_turn(self, session: Session) -> float:
@@ -283,6 +284,8 @@ class Capacity(Plugin):
 
 def _parting(one: QueueAccount, other: QueueAccount) -> tuple[QueueAccount, QueueAccount]:
     """The two branches, one of each queue, that begin where the paths of the queues part."""
+    if one.parent is other.parent:
+        return one, other
     depth = one.meet(other) + 1
     return one.at_depth(depth), other.at_depth(depth)
 

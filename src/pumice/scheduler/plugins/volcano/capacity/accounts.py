@@ -105,8 +105,12 @@ class QueueAccount:
 
     def meet(self, other: QueueAccount) -> int:
         """The depth of the deepest queue that is on both paths; -1 if there is none."""
-        apart = (depth for depth, (mine, theirs) in enumerate(zip(self.path, other.path, strict=False)) if mine is not theirs)
-        return next(apart, min(len(self.path), len(other.path))) - 1
+        depth = -1
+        for mine, theirs in zip(self.path, other.path, strict=False):
+            if mine is not theirs:
+                break
+            depth += 1
+        return depth
 
     def at_depth(self, depth: int) -> QueueAccount:
         return self.path[min(depth, len(self.path) - 1)]
