@@ -20,6 +20,7 @@ from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Observer
+from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS, EvictedFor, LastEviction
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -128,7 +129,7 @@ class Fate:
         self._namespaces = random.choice([("default",), ("default", "one", "two"), tuple(f"space-{number}" for number in range(20))])
 
     def draw(self, living: Cluster) -> Operation:
-        drawn = self._random.choice([*[self._gang] * 3, self._ends, self._node, self._queue, self._leaves, self._nothing])
+        drawn = self._random.choice([*[self._gang] * 3, self._ends, self._node, self._queue, self._leaves, self._loops, self._nothing])
         return drawn(living)
 
     def _gang(self, living: Cluster) -> Operation:
@@ -184,6 +185,18 @@ class Fate:
         if self._random.random() < 0.3:
             changed = changed.capability(**{"nvidia.com/gpu": self._random.randint(2, 12)})
         return _putting(changed.build())
+
+    def _loops(self, living: Cluster) -> Operation:
+        """A job was evicted for another one again and again: from now on it waits for that one, for a time."""
+        pair = [self._random.choice(sorted(living.jobs) or [""]) for _ in range(2)]
+        entry = {EvictedFor(*pair, "preempt"): LastEviction(living.clock - self._random.choice([57, 0]), 0, came_back=True, rounds=2)}
+        node = self._node(living)  # else the last decisions would hold
+
+        def loop(made: Cluster) -> None:
+            made.memory[PAST_EVICTIONS] = made.memory.get(PAST_EVICTIONS, {}) | entry
+            node(made)
+
+        return loop
 
     def _nothing(self, living: Cluster) -> Operation:
         return _putting()

@@ -110,7 +110,7 @@ class PreemptSearch(Search):
 
     def victims(self, task: Task, row: int) -> list[Task]:
         candidates = [v for v in self.candidates.victims(row) if self._concerns(task, v)]
-        return permitted_victims(self.session, task, candidates, self.session.preemptable)
+        return permitted_victims(self.session, task, candidates, "preemptable")
 
     def _concerns(self, task: Task, victim: Task) -> bool:
         return (self.within is not None or victim.job is not task.job) and (victim.best_effort or not task.best_effort)

@@ -4,6 +4,8 @@ A job's gang gets all the room it lacks in one statement, or nothing is evicted.
 of a node: a queue whose parent is full takes from its sisters even if the node has some left.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable
 from functools import partial
 
@@ -34,15 +36,19 @@ class Reclaim(Action):
         everybody = EvictionCandidates(session, session.exposed("reclaimable"), _may_go, "reclaimable")
         hopes = Hopes(session, partial(self._may_reclaim, session), evictable=everybody.most, takes_room=True)
         starving = [alike for alike in session.awake() if self._may_reclaim(session, alike.first)]
-        waiting = JobsByQueue(session, starving, hopes.queues())
+        waiting = JobsByQueue(session, starving, hopes, each_once=True)
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue
             waiting.join(queue, hopes.of(queue))
-            others = everybody.without(queue.jobs.values(), lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
-            search = ReclaimSearch(session, others, self.args)
+            search: ReclaimSearch | None = None
             while job := waiting.pop_job(queue):
+                search = search or self._search(session, queue, everybody)
                 search.serve(job)
+
+    def _search(self, session: Session, queue: Queue, everybody: EvictionCandidates) -> ReclaimSearch:
+        others = everybody.without(queue.jobs.values(), lambda task: _may_go(task, queue))
+        return ReclaimSearch(session, others, self.args)
 
     def _may_reclaim(self, session: Session, job: Job) -> bool:
         return not job.is_pending and session.job_valid(job) is None and session.job_starving(job)
@@ -61,7 +67,7 @@ class ReclaimSearch(Search):
         return self.session.eviction_cache_key("reclaimable", task)
 
     def victims(self, task: Task, row: int) -> list[Task]:
-        return permitted_victims(self.session, task, self.candidates.victims(row), self.session.reclaimable)
+        return permitted_victims(self.session, task, self.candidates.victims(row), "reclaimable")
 
     def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
         """Only nodes with tasks that may be evicted, even if the room is enough without that."""

@@ -5,7 +5,7 @@ No task is evicted in vain: victims are put back, the most important first, as l
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cmp_to_key
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from msgspec import Struct, field
 
@@ -14,15 +14,14 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Queue, Task
 
 
-def permitted_victims(
-    session: Session, preemptor: Task, candidates: list[Task], ask: Callable[[Task, list[Task]], list[Task]]
-) -> list[Task]:
+def permitted_victims(session: Session, preemptor: Task, candidates: list[Task], hook: Literal["preemptable", "reclaimable"]) -> list[Task]:
     """The candidates that plugins let go, the least important first. Plugins get them in this order too, so that a gang loses its least
     important pods first."""
     candidates = session.past_evictions.sparing(preemptor, candidates)
-    if not candidates:
+    if not candidates or session.spares_all(hook, candidates):
         return []
     in_order = victim_order(session, preemptor, candidates)
+    ask = session.preemptable if hook == "preemptable" else session.reclaimable
     accepted = {task.uid for task in ask(preemptor, in_order)}
     return [task for task in in_order if task.uid in accepted]
 

@@ -6,7 +6,7 @@ more room than `evictable` has. So a job that is left out would be refused at it
 """
 
 from collections.abc import Callable, Collection, Set
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -78,12 +78,25 @@ class Hopes:
         """The jobs of a queue whose turn it is, or of all queues, in their groups."""
         if self._is_nobody:
             return []
-        members, slots = self._needs.members, np.flatnonzero(self._hopeful & self._resting.sleeping)
+        slots = np.flatnonzero(self._hopeful & self._resting.sleeping)
         if queue is not None:
-            slots = np.array([slot for slot in slots.tolist() if members[slot][0].job.queue is queue], int)
+            its = self._slots_by_queue.get(queue.name)
+            if its is None:
+                return []
+            slots = its[(self._hopeful & self._resting.sleeping)[its]]
         self._turn, self._tried = slots, -1
         self._compare(self._limits_queues)
         return [self._group(slot) for slot in slots[self._hopeful[slots]].tolist()]
+
+    @cached_property
+    def _slots_by_queue(self) -> dict[str, Rows]:
+        """The slots of the jobs that might be helped when the first queue had its turn, by queue: later there are no others."""
+        found, members = dict[str, list[int]](), self._needs.members
+        for slot in np.flatnonzero(self._hopeful & self._resting.sleeping).tolist():
+            queue = members[slot][0].job.queue
+            assert queue is not None
+            found.setdefault(queue.name, []).append(slot)
+        return {name: np.array(slots) for name, slots in found.items()}
 
     def _group(self, slot: int) -> JobClass:
         return JobClass(self._needs.members[slot].copy(), passed_over=self._were_passed_over, wakes=partial(self._wakes, slot))
@@ -93,15 +106,19 @@ class Hopes:
     def by_queue(self, awake: Collection[str]) -> dict[str, list[int]]:
         """The slots of all jobs at rest, without those that come before the first that has a turn, by queues with such a job.
 
-        `awake`: the queues of the jobs that are not at rest. If there is one, and no job at rest has hope, it does not matter whose turn is
-        next: then there are none.
+        `awake`: the queues of the jobs that are not at rest. If jobs of only one queue might be helped, it does not matter whose turn is
+        next: then no other queue is named.
         """
-        if not self and (self._is_nobody or len(awake) <= 1):
+        hopeful = self.queues()
+        is_alone = len({*awake, *hopeful}) <= 1
+        if self._is_nobody or (is_alone and not hopeful):
             return {}
         members, found, may = self._needs.members, dict[str, list[int]](), self._may
-        for slot in np.flatnonzero(self._resting.sleeping).tolist():
+        for slot in np.flatnonzero(self._resting.sleeping & ~self._needs.outside).tolist():
             job = members[slot][0].job
             assert job.queue is not None
+            if is_alone and job.queue.name not in hopeful:
+                continue
             if (its := found.get(job.queue.name)) is not None:
                 its.append(slot)
             elif may(job):

@@ -84,6 +84,7 @@ class JobClasses:
         self.at_rest: AtRest  #: in the present session
         self._keys: dict[Hashable, Hashable] = {}  #: classes, and what jobs roughly are: one object for all who have it
         self._own: set[Hashable] = set()  #: classes whose lists of members were replaced just now
+        self._in_loops: set[str] = set()  #: the uids of jobs in loops of evictions, in the last session: each is looked at, alone
         self._nominated: list[Job] = []  #: jobs whose tasks were given other nominations with the last decisions
 
     @classmethod
@@ -93,11 +94,14 @@ class JobClasses:
         kept: JobClasses | None = memory.get(MEMORY)
         if kept is None or kept._basis != _basis(session):
             kept = memory[MEMORY] = JobClasses(session)
+            kept._in_loops = session.past_evictions.in_loops
             kept._look_at(session, {**cluster.waiting, **cluster.not_enqueued}.values())
-            changed = [members[0].uid for members in kept._members.values()]
+            changed = {members[0].uid: members[0].job for members in kept._members.values()}
         else:
-            kept._look_at(session, [*cluster.changed.values(), *kept._nominated])
-            changed = [*cluster.changed, *(job.uid for job in kept._nominated)]
+            before, kept._in_loops = kept._in_loops, session.past_evictions.in_loops
+            looping = (cluster.jobs[uid] for uid in sorted(before | kept._in_loops) if uid in cluster.jobs)
+            changed = {job.uid: job for job in (*cluster.changed.values(), *kept._nominated, *looping)}
+            kept._look_at(session, changed.values())
         kept.at_rest = AtRest(session, kept._needs, (kept._slot(uid) for uid in changed if uid in kept._of))
         return kept
 
@@ -141,7 +145,7 @@ class JobClasses:
             self._forget(job.uid)
             if job.queue is None or not (job.pending or (job.is_pending and not job.tasks)):
                 continue
-            if not _is_plain(job) or session.queues_need_comparing:  # there each job has its own turn
+            if not _is_plain(job) or job.uid in self._in_loops or session.queues_need_comparing:  # there each job has its own turn
                 self._take_in(session, job, job.uid, job.uid)
                 continue
             roughly = _roughly(job)

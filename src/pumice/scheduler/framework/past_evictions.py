@@ -117,9 +117,9 @@ class PastEvictions:
         self._loops = {pair: entry for pair, entry in self.entries.items() if entry.until > now}
 
     @property
-    def sees_loops(self) -> bool:
-        """Whether any pair backs off now: then jobs that are alike otherwise may be treated differently."""
-        return bool(self._loops)
+    def in_loops(self) -> set[str]:
+        """The uids of the jobs of pairs that back off now: they may be treated differently from jobs that are alike otherwise."""
+        return {uid for pair in self._loops for uid in (pair.victim, pair.beneficiary)}
 
     def why_held(self, job: Job) -> str:
         """Why the job waits for a job in whose favour it was evicted; empty if it does not."""

@@ -17,7 +17,7 @@ from pumice.scheduler.framework.hooks import HOOKS
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
-    from pumice.scheduler.model import Job
+    from pumice.scheduler.model import Job, Task
 
 
 #: Hooks that were renamed since the first release: old name to new name.
@@ -68,6 +68,11 @@ class Plugin:
         """The jobs whose tasks the plugin might let go, by `preemptable` or `reclaimable`, in an action that evicts and begins now: no pods
         become ready in it. None for all jobs. To leave out a job only saves questions: the hooks must refuse its tasks all the same."""
         return None
+
+    def spares(self, task: Task) -> bool:
+        """Whether the plugin would now refuse the task in `preemptable` and `reclaimable`, whoever asks and whichever other tasks go. This,
+        too, only saves questions."""
+        return False
 
     def class_key(self, job: Job) -> Hashable:
         """What the plugin's answers about a waiting job depend on, besides the job's queue, minimum and priority, and its tasks except

@@ -19,6 +19,7 @@ from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.past_evictions import PastEvictions
+from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.rules import evaluations_for
 from pumice.scheduler.framework.topology import Purpose
@@ -75,6 +76,7 @@ class Questions:
         self._folded = plugins.questions
         self._refused: tuple[Task, tuple[Queue, int, int]] | None = None  #: the task that its queue refused last, and the state then
         self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
+        self._sparing: dict[str, list[list[Callable[[Task], bool]]]] = {}
         self._permitting: dict[Task, list[Callable[..., Any]]] = {}  #: by victim: the methods that let it go when they were last asked
         self._evaluations = evaluations_for(self)  # type: ignore[arg-type]
 
@@ -96,6 +98,11 @@ class Questions:
     def queue_key(self, queue: Queue) -> Key:
         return (*[method(queue) for method in self.plugins.flat["queue_order"]], queue.created, queue.name)
 
+    @cached_property
+    def queues(self) -> list[Queue]:
+        """The existing queues, the oldest first."""
+        return sorted((queue for queue in self.cluster.queues.values() if queue.exists), key=lambda queue: (queue.created, queue.name))
+
     @property
     def queues_need_comparing(self) -> bool:
         """Whether queues cannot be ordered by a key: in a hierarchy two queues are compared where their paths part."""
@@ -103,9 +110,9 @@ class Questions:
 
     @property
     def compares_by_state(self) -> bool:
-        """Whether queues that need comparing are compared only by the kept state, which no refused try changes, and only to place jobs."""
+        """Whether queues that need comparing are compared only by the kept state, which no refused try changes."""
         plugins = [method.__self__ for method in self.plugins.flat["compare_queues"]]  # type: ignore[attr-defined]
-        return not plugins or (self.policy.only_places and all(plugin.compares_by_state for plugin in plugins))
+        return all(plugin.compares_by_state for plugin in plugins)
 
     @cached_property
     def _queue_rules(self) -> list[tuple[str, Callable[..., Any]]]:
@@ -126,14 +133,18 @@ class Questions:
         return (left.created, left.name) < (right.created, right.name)
 
     def in_queue_order(self, queues: Iterable[Queue]) -> list[Queue]:
-        """The queues sorted, the queue that is served first in front."""
+        """The queues sorted, the queue that is served first in front. Where they are compared, their order is that among all queues with
+        jobs, and depends not on which of them are asked for: where branches are equal there may be circles of queues."""
         if not self.queues_need_comparing:
             return sorted(queues, key=self.queue_key)
+        wanted = set(queues)
 
         def compare(left: Queue, right: Queue) -> int:
             return -1 if self.queue_before(left, right) else 1
 
-        return sorted(queues, key=cmp_to_key(compare))
+        if len(wanted) < 2:
+            return [*wanted]
+        return [queue for queue in sorted(filter(_has_jobs, self.queues), key=cmp_to_key(compare)) if queue in wanted]
 
     def victim_queue_before(self, left: Queue, right: Queue, preemptor: Queue) -> bool:
         """Whether the left queue's tasks are evicted first."""
@@ -274,6 +285,14 @@ class Questions:
         answers = [method.__self__.exposes() for method in tier]  # type: ignore[attr-defined]
         return [jobs for jobs in answers if jobs is not None]
 
+    def spares_all(self, hook: str, tasks: Victims) -> bool:
+        """Whether certainly none of these tasks may go now: in each tier some plugin spares them all."""
+        if hook not in self._sparing:
+            known = self.plugins.are_trusted and self.policy.shortcuts
+            tiers = [[method.__self__ for method in tier] for tier in self.plugins.tiers[hook] if tier]  # type: ignore[attr-defined]
+            self._sparing[hook] = [[p.spares for p in tier if known and type(p).spares is not Plugin.spares] for tier in tiers]
+        return all(any(all(map(spares, tasks)) for spares in tier) for tier in self._sparing[hook])
+
     # -- where
 
     def evaluation(self, task: Task) -> Evaluation:
@@ -313,6 +332,10 @@ class Questions:
 
 def _too_much(job: Job) -> str:
     return f"minResources asks for {job.beyond}, more than a cluster can ever have"
+
+
+def _has_jobs(queue: Queue) -> bool:
+    return bool(queue.jobs)
 
 
 def _by_itself(evictor: Task) -> Hashable:

@@ -32,7 +32,7 @@ from pumice.scheduler.framework.statement import LastTry, Statement
 from pumice.scheduler.framework.topology import Topology
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model import INQUEUE, Cluster, Job, Mask, Queue, Task, Template, Vector, status
+from pumice.scheduler.model import INQUEUE, Cluster, Job, Mask, Task, Template, Vector, status
 
 Shortfalls = dict[tuple[str, str, Template], tuple[str, tuple[Shortage, ...]]]  #: by queue, kind of limit and template
 
@@ -91,7 +91,7 @@ class Session(Questions):
         cluster.refresh_sums(anew=not policy.shortcuts)
         self._ask(OpenPlugins.of(self, guarded=guarded))
         in_full = observer.needs_full_cycles or guarded or not policy.shortcuts
-        one_by_one = in_full or not self.compares_by_state or not policy.places_gangs or self.past_evictions.sees_loops
+        one_by_one = in_full or not self.compares_by_state or not policy.places_gangs
         self.job_classes: JobClasses | None = JobClasses.of(self) if policy.reads_only_state and not one_by_one else None
 
     def __enter__(self) -> Session:
@@ -228,11 +228,6 @@ class Session(Questions):
     def total(self) -> Vector:
         """The sum of what all nodes have allocatable."""
         return self.nodes.total()
-
-    @cached_property
-    def queues(self) -> list[Queue]:
-        """The existing queues, the oldest first."""
-        return sorted((queue for queue in self.cluster.queues.values() if queue.exists), key=lambda queue: (queue.created, queue.name))
 
     @cached_property
     def topology(self) -> Topology:

@@ -10,7 +10,7 @@ The place of a queue follows its share: the queue is taken out, served, and put 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Iterable, Set
 from heapq import heapify, heappop, heappush
 
 from pumice.scheduler.framework.hopes import Hopes
@@ -123,10 +123,12 @@ def _needed(session: Session, job: Job) -> frozenset[str]:
 class JobsByQueue:
     """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
-    def __init__(self, session: Session, groups: Iterable[JobClass], others: Collection[str] = (), hopes: Hopes | None = None) -> None:
-        """`others`: the names of queues that may get their jobs at their turn (`join`). `hopes`: the groups that are at rest."""
+    def __init__(self, session: Session, groups: Iterable[JobClass], hopes: Hopes | None = None, *, each_once: bool = False) -> None:
+        """`hopes`: the groups that are at rest. `each_once`: each queue has one turn, in which all its jobs have theirs; its jobs at rest
+        join then (`join`)."""
         self._session = session
         self._hopes = hopes
+        self._each_once = each_once
         self._queues: list[tuple[Key, Queue]] = []
         self._are_compared = session.queues_need_comparing
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
@@ -135,13 +137,13 @@ class JobsByQueue:
         self._hopeful: Set[str] = self._awake  #: in a hierarchy: those of them that might find room, when nobody at rest might
         self._seen = -1  #: the session's changes then
         self._at_rest: dict[str, list[int]] = {}  #: in a hierarchy, by queue: jobs at rest that join at the queue's first turn
-        if hopes is not None and not self._are_compared:
+        if hopes is not None and not self._are_compared and not each_once:
             groups += hopes.of()
         self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
         if hopes is not None and self._are_compared:
             self._at_rest = hopes.by_queue(self._turns)
-        self._joined = set(others)
-        self._turns |= {name: Turns(session, (), session.job_key) for name in others if name not in self._turns}
+        self._joined = set(hopes.queues()) if hopes is not None and each_once and not self._are_compared else set()
+        self._turns |= {name: Turns(session, (), session.job_key) for name in self._joined if name not in self._turns}
         if not self._are_compared:
             for name in self._turns:
                 self.push_queue(session.cluster.queues[name])
@@ -152,7 +154,7 @@ class JobsByQueue:
 
     def join(self, queue: Queue, groups: list[JobClass]) -> None:
         """Let more jobs of a queue have their turns."""
-        self._turns[queue.name].join(groups)
+        self._turns.setdefault(queue.name, Turns(self._session, (), self._session.job_key)).join(groups)
         self._joined.discard(queue.name)
 
     def push_queue(self, queue: Queue) -> None:
@@ -192,16 +194,14 @@ class JobsByQueue:
 
     def pop_job(self, queue: Queue) -> Job | None:
         """The queue's job that has its turn; None if there is none. In a hierarchy a job at rest has its turn in vain, as a refused one."""
-        if self._hopes is not None and queue.name in self._at_rest:
-            self._turns.setdefault(queue.name, Turns(self._session, (), self._session.job_key))
+        if self._hopes is not None and not self._each_once and queue.name in self._at_rest:
             self.join(queue, self._hopes.with_turns(self._at_rest.pop(queue.name)))
         turns = self._turns[queue.name]
-        if not self._are_compared or not turns:
-            return turns.pop()
-        job = turns.take()
-        if job is None:
+        if not self._are_compared or self._each_once or not turns:
+            job = turns.pop()
+        elif (job := turns.take()) is None:
             self.push_queue(queue)
-        else:
+        if job is not None:
             self._awake.discard(job.uid)
         return job
 

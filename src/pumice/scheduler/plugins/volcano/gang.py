@@ -75,6 +75,9 @@ class Gang(Plugin):
     def exposes(self) -> Iterator[Job]:
         return self.session.cluster.elastic_jobs()
 
+    def spares(self, task: Task) -> bool:
+        return task.job is None or task.job.ready_count <= task.job.min_member
+
     def eviction_cache_key(self, evictor: Task) -> None:
         """All evictors get the same answers."""
 

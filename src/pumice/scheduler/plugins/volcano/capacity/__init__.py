@@ -245,6 +245,10 @@ class Capacity(Plugin):
                 victims.append(task)
         return victims
 
+    def spares(self, task: Task) -> bool:
+        owner = self._account(_queue_of(task))
+        return owner is None or not owner.may_lose(task.template)
+
     def eviction_cache_key(self, evictor: Task) -> bytes:
         """The key of the resources that the evictor requests."""
         return asked_for(evictor.template.request).tobytes()

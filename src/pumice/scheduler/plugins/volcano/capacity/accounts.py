@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import is_
 
 import numpy as np
 
 from pumice.api.defaults import ROOT_QUEUE
+from pumice.scheduler.framework.queue_limits import asked_for
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import COMPLETED, EPSILON, MEMORY, PODS, Mask, Queue, Table, Vector, dominant_share
+from pumice.scheduler.model import COMPLETED, EPSILON, MEMORY, PODS, Mask, Queue, Table, Template, Vector, dominant_share
 from pumice.scheduler.model.resources import as_vectors
 
 
@@ -40,6 +42,7 @@ class QueueAccount:
         self.past: Vector | None = None  #: past usage; None if it does not count
         self.past_weight = 1.0
         self._rank: tuple[bool, float, bool] | None = None
+        self._losing: dict[Template, bool] = {}
 
     @cached_property
     def is_leaf(self) -> bool:
@@ -63,10 +66,12 @@ class QueueAccount:
         for level in self.path:
             level.held += more
             level._rank = None
+            level._losing.clear()
 
     def begin(self) -> None:
         """Forget what the session before has found."""
         self.past = self._rank = None
+        self._losing.clear()
 
     @cached_property
     def deserves_anything(self) -> bool:
@@ -103,14 +108,20 @@ class QueueAccount:
         relevant[PODS] = False
         return relevant
 
+    def may_lose(self, template: Template) -> bool:
+        """Whether the queue may lose tasks of this template now: it holds more than it deserves of a resource that they request, or it
+        deserves none of these resources."""
+        known = self._losing.get(template)
+        if known is None:
+            asked = asked_for(template.request)
+            used = asked & self.relevant
+            beyond = (self.held[used] > self.deserved[used]).any()
+            known = self._losing[template] = bool(beyond or not (asked & (self.deserved >= EPSILON)).any())
+        return known
+
     def meet(self, other: QueueAccount) -> int:
         """The depth of the deepest queue that is on both paths; -1 if there is none."""
-        depth = -1
-        for mine, theirs in zip(self.path, other.path, strict=False):
-            if mine is not theirs:
-                break
-            depth += 1
-        return depth
+        return sum(map(is_, self.path, other.path)) - 1
 
     def at_depth(self, depth: int) -> QueueAccount:
         return self.path[min(depth, len(self.path) - 1)]
