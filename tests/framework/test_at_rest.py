@@ -354,6 +354,20 @@ def test_preempt_looks_at_jobs_of_which_one_pod_could_wait_for_room_alone() -> N
     assert len(pipelined) == 3
 
 
+def test_only_the_jobs_of_a_loop_of_evictions_are_always_looked_at() -> None:
+    policy, seen = evicting("allocate, preempt"), Tried()
+    of_both, waits = list[Decisions](), [*gang("held", 3, 1), *gang("wide", 2, 4)]
+    for each, observer in ((policy, seen), (replace(policy, shortcuts=False), Tried())):
+        made = full(*waits, policy=each)
+        pair = EvictedFor("default/held", "default/wide", "preempt")
+        made.memory[PAST_EVICTIONS] = {pair: LastEviction(NOW, 0, came_back=True, rounds=2)}
+        made.remove("Pod", "default/a")
+        of_both.append(cycle(made, each, NOW + 1, observer=observer))
+    assert decided(of_both[0]) == decided(of_both[1])
+    assert {bind.task.job.name for bind in of_both[0].binds if bind.task.job} == {"three"}
+    assert sorted(seen.jobs) == ["three", "wide"]  # "held" is like "three", but waits for "wide"; "five" rests
+
+
 LOW = priority_class("low", -9)
 
 

@@ -47,6 +47,20 @@ def test_a_queue_that_holds_what_it_deserves_of_all_that_it_asks_for_takes_nothi
         assert (capacity.preemptive_room(made.queues["q"]) >= 0).all()
 
 
+@pytest.mark.parametrize("tiers", [TIERS, TREE])
+def test_no_task_of_a_queue_may_go_that_holds_no_more_than_it_deserves(tiers: Any) -> None:
+    def running(name: str, **amounts: Any) -> list[Builder]:
+        return [podgroup(name).queue(name).phase("Running"), pod(name).gang(name).asks(**amounts).on("n")]
+
+    fair = queue("fair").deserves(cpu=2), *running("fair", cpu=1), *running("none", memory="1Gi")
+    greedy = queue("greedy").deserves(cpu=2), *running("greedy", cpu=3)
+    made = cluster(NODE, queue("root"), queue("none"), *fair, *greedy, pod("stray").on("n"))
+    with opened(made, *tiers) as session:
+        spared = {name: session.spares_all("reclaimable", [made.tasks[f"default/{name}"]]) for name in ("fair", "none", "greedy", "stray")}
+        assert spared == {"fair": True, "none": False, "greedy": False, "stray": True}
+        assert not session.spares_all("reclaimable", [made.tasks["default/fair"], made.tasks["default/greedy"]])
+
+
 def test_what_others_are_guaranteed_is_not_lent() -> None:
     made = cluster(NODE, queue("q"), queue("other").guarantees(cpu=3), podgroup("a").queue("q").admitted().pods(10, cpu=1))
     assert per_job(outcome(made, *TIERS)) == {"a": 7}

@@ -19,7 +19,6 @@ from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.past_evictions import PastEvictions
-from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.rules import evaluations_for
 from pumice.scheduler.framework.topology import Purpose
@@ -289,8 +288,8 @@ class Questions:
         """Whether certainly none of these tasks may go now: in each tier some plugin spares them all."""
         if hook not in self._sparing:
             known = self.plugins.are_trusted and self.policy.shortcuts
-            tiers = [[method.__self__ for method in tier] for tier in self.plugins.tiers[hook] if tier]  # type: ignore[attr-defined]
-            self._sparing[hook] = [[p.spares for p in tier if known and type(p).spares is not Plugin.spares] for tier in tiers]
+            tiers = filter(None, self.plugins.tiers[hook])
+            self._sparing[hook] = [[method.__self__.spares for method in tier] if known else [] for tier in tiers]  # type: ignore[attr-defined]
         return all(any(all(map(spares, tasks)) for spares in tier) for tier in self._sparing[hook])
 
     # -- where
