@@ -46,7 +46,8 @@ LEFT_OUT = {
     "test_faults.py test_promises_hold_under_faults": "Hypothesis draws the faults",
     "test_faults.py test_two_schedulers_fight": "Hypothesis draws the faults",
 }
-#: Stories in which cycles without shortcuts report once more that a gang is pipelined, while evictions are answered with errors.
+#: Stories in which a job that allocate has passed over, as it was at rest, is woken by an action that evicts for it: why its pods wait is
+#: then found out with the jobs at rest (`job_status.conclude`), some seconds later at most; without shortcuts it is written at once.
 REPORTED_AGAIN = {
     "test_the_loop.py test_an_eviction_that_fails_is_taken_back",
     "test_the_loop.py test_victims_are_chosen_anew_when_some_evictions_fail",

@@ -10,11 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.answers import Why, why
+from pumice.answers.course import course
 from pumice.answers.lint import lint
 from pumice.answers.text import page
 from pumice.api.annotations import CHECKPOINT
 from pumice.api.core import Event, Namespace, ObjectReference
 from pumice.api.meta import Metadata
+from pumice.api.pod import Pod
+from pumice.api.structs import convert
 from pumice.api.times import rfc3339
 from pumice.inputs.recording.state_file import dump
 from pumice.live.scheduler.effects import effects
@@ -22,6 +25,7 @@ from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.eviction_events import eviction_events, take_in_evictions
 from pumice.scheduler.framework.past_evictions import past_evictions
+from pumice.scheduler.framework.world import NOWHERE
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, node, pod, podgroup, priority_class
 from pumice.testing.scene import NOW, policy
@@ -38,6 +42,17 @@ def contested() -> Cluster:
     runs = pod("low-0").cpu(4).gpu(4).gang("low").on("n1").having("status", "startTime", value=rfc3339(NOW - 3600))
     urgent = podgroup("urgent").priority_class("high").phase("Inqueue")
     return cluster(priority_class("high", 10), node("n1").cpu(4).gpu(4), low, runs, urgent, pod("urgent").cpu(4).gpu(4).gang("urgent"))
+
+
+@pytest.mark.parametrize("owners", [[], [{"kind": "ReplicaSet", "name": "low", "uid": "u", "controller": True}]])
+def test_who_is_evicted_in_thought_comes_back_only_if_a_controller_makes_it_again(owners: list[dict[str, object]]) -> None:
+    made = contested()
+    made.put(
+        "Pod", convert(pod("low-0").cpu(4).gpu(4).gang("low").on("n1").having("metadata", "ownerReferences", value=owners).document, Pod)
+    )
+    found = course(made, BY, NOW, None, NOWHERE)
+    assert found.evicted == {"podgroup/default/low": 1}
+    assert ("podgroup/default/low" in found.waits) == bool(owners)
 
 
 @pytest.mark.parametrize("pods", [0, 2])

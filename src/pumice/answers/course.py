@@ -152,7 +152,7 @@ class _Run:
         self._made_room |= rooms and bool(victims or leaving)
         gone = dict.fromkeys([*victims, *leaving])
         for task in gone:
-            if task.controller is None and (task.job is None or task.job.group is None or task.job.group.metadata.controller is None):
+            if not task.owner and (task.job is None or task.job.group is None or task.job.group.metadata.controller is None):
                 self._sketch.remove("Pod", task.key)
             else:
                 self._sketch.move(task, status.PENDING, -1)

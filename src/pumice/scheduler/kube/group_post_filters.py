@@ -33,29 +33,18 @@ class PostFilterAnswer(Struct):
     nominations: dict[str, int] = field(default_factory=dict)
 
 
-class GroupPostFilters:
-    def __init__(
-        self,
-        session: Session,
-        finder: NodeFinder,
-        nominations: Nominator,
-        preemption: Preemption,
-        groups: Groups,
-        memory: PlacementMemory,
-        entity: GroupEntity,
-        release: Release,
-    ) -> None:
-        self._session = session
-        self._finder = finder
-        self._nominations = nominations
-        self._preemption = preemption
-        self._groups = groups
-        self._memory = memory
-        self._entity = entity
-        self._release = release
+class GroupPostFilters(Struct):
+    session: Session
+    finder: NodeFinder
+    nominations: Nominator
+    preemption: Preemption
+    groups: Groups
+    memory: PlacementMemory
+    entity: GroupEntity
+    release: Release
 
     def run(self, results: Results) -> PostFilterAnswer:
-        observer, profile = self._session.observer, self._finder.profile.name
+        observer, profile = self.session.observer, self.finder.profile.name
         observer.begins(Stage.POINT, POINT)
         answer, code = self._run(results)
         observer.ends(Stage.POINT, (POINT, code.value, profile))
@@ -63,7 +52,7 @@ class GroupPostFilters:
 
     def _run(self, results: Results) -> tuple[PostFilterAnswer, Code]:
         reasons: list[str] = []
-        for name in self._finder.profile.group_post_filters:
+        for name in self.finder.profile.group_post_filters:
             verdict = GroupVerdict(self._give_claims_back(results)) if name == DEVICES else self._preempt()
             status = verdict.status
             if status.is_success:
@@ -76,34 +65,34 @@ class GroupPostFilters:
         return PostFilterAnswer(text=", ".join(reasons)), Code.UNSCHEDULABLE
 
     def _preempt(self) -> GroupVerdict:
-        session, finder, entity = self._session, self._finder, self._entity
+        session, finder, entity = self.session, self.finder, self.entity
 
         def attempt() -> Results:
-            return GroupAttempt(session, finder, self._nominations, self._groups, self._memory, entity).run()
+            return GroupAttempt(session, finder, self.nominations, self.groups, self.memory, entity).run()
 
-        preemption = GroupPreemption(session, finder, self._nominations, self._preemption, entity, attempt)
+        preemption = GroupPreemption(session, finder, self.nominations, self.preemption, entity, attempt)
         return preemption.run(never=self._never_preempts)
 
     @property
     def _never_preempts(self) -> bool:
-        if self._release.has("PodGroupPreemptionPolicy"):
-            return self._entity.root.wire.spec.preemption_policy == "Never"
-        return any(task.template.never_preempts for task in self._entity.tasks)
+        if self.release.has("PodGroupPreemptionPolicy"):
+            return self.entity.root.wire.spec.preemption_policy == "Never"
+        return any(task.template.never_preempts for task in self.entity.tasks)
 
     # -- device claims
 
     def _give_claims_back(self, results: Results) -> Status:
-        root = self._entity.root
-        if root.kind == COMPOSITE or (self._finder.profile.tries_placements and root.wire.spec.scheduling_constraints is not None):
+        root = self.entity.root
+        if root.kind == COMPOSITE or (self.finder.profile.tries_placements and root.wire.spec.scheduling_constraints is not None):
             return Status(Code.UNSCHEDULABLE)
         tried = [member for member in results[root.uid].members if member.tried and member.asks_about(DEVICES)]
         if not tried:
             return Status(Code.ERROR, ["not found"])
-        back = ClaimsGivenBack(self._session, root)
+        back = ClaimsGivenBack(self.session, root)
         try:
             out_of_reach = [self._out_of_reach(member) for member in tried]
             freed = [back.of_member(member.task, keys) for member, keys in zip(tried, out_of_reach, strict=True)]
-            if all(freed) or not self._session.cluster.shares_claims or self._groups.scheduled(root):
+            if all(freed) or not self.session.cluster.shares_claims or self.groups.scheduled(root):
                 return Status(Code.UNSCHEDULABLE, [FREED])
             return back.of_group(tried[0].task, [key for keys in out_of_reach for key in keys])
         except Conflict as error:
@@ -111,14 +100,14 @@ class GroupPostFilters:
 
     def _out_of_reach(self, member: MemberResult) -> list[str]:
         """The claims of a member that kept it from a node. Of a placed one only those count that had their devices before."""
-        claims = claims_of(self._session.cluster, member.task)
+        claims = claims_of(self.session.cluster, member.task)
         assert not isinstance(claims, Reason), "nodes were asked about its claims"
         if member.fit_error is not None:
             return (
                 [*claims.allocated, *sorted(claims.shareable & claims.waiting.keys())] if ELSEWHERE.text in member.fit_error.counts else []
             )
-        nominated = self._session.nodes.rows.get(member.task.nominated, -1)
+        nominated = self.session.nodes.rows.get(member.task.nominated, -1)
         if not claims.allocated or member.row == nominated:
             return []
-        statuses = self._finder.statuses(member.task, self._finder.evaluation(member.task))
+        statuses = self.finder.statuses(member.task, self.finder.evaluation(member.task))
         return list(claims.allocated) if ELSEWHERE.text in statuses.counts else []
