@@ -291,6 +291,10 @@ def test_what_is_only_lucky_is_not_recommended_and_that_is_said(page: str, tmp_p
     found = tuned(page, "--conf", "FIFO", "--out", str(out), "--trials", "2", "--keep", "max(wait) <= 0.0001x")
     assert "Nothing is recommended" in found.stdout and found.exit_code == 0 and "\nactions" not in found.stdout
     report = (out / "report.html").read_text()
+    with (out / "trials.csv").open(encoding="utf-8") as file:
+        assert {row["state"] for row in csv.DictReader(file)} == {"stopped"}, (
+            "what is not better on half of the periods is not played on all"
+        )
     assert "All that was tried" in report and re.search(r"<td>[0-9.]+ min[^<]*</td>", report), "values have units"
     assert not (out / "tuned.conf").exists()
 
@@ -302,7 +306,7 @@ def test_the_front_is_the_best_value_up_to_each_value_of_the_first_condition() -
         Trial(2, {}, "", {"1": day(90, evictions=4)}),
         Trial(3, {}, "", {"1": day(60, 7)}),
     ]
-    stopped = Trial(4, {}, "", {"1": day(1)}, halved=True)
+    stopped = Trial(4, {}, "", {"1": day(1)}, dropped=True)
     (chart,) = front(Advice(goal, 1.0, [], [], 0, [*trials, stopped]))
     assert (chart["title"], chart["x"], chart["series"]) == (
         "mean(wait) against evictions",

@@ -1,7 +1,8 @@
 """The search itself: Optuna asks for configurations, simulations of days say what each is worth, and hopeless ones are stopped early.
 
 Configurations come in batches of a fixed size, whatever the number of processes, so that the same seed finds the same. A batch is played on
-a few days; the better half is played on more of them, and so on (successive halving); who is left is played on all days of the search.
+a few days; the better half is played on more of them, and so on (successive halving); who is left, and better on half of the days than the
+configuration in force, is played on all days of the search.
 Those days come first on which there is most to gain for the work that they are: the objective under the configuration in force, divided
 by how often a waiting job was looked at there.
 
@@ -40,11 +41,11 @@ class Trial:
     days: dict[str, Summary] = field(default_factory=dict)
     loss: float = 0.0  #: below 0: better than the configuration in force on the same days, as a share of its objective
     broken: dict[str, float] = field(default_factory=dict)
-    halved: bool = False  #: whether it was in the worse half of its batch, so that it was not played on all days
+    dropped: bool = False  #: before it was played on all days, as others were better
 
     @property
     def stopped(self) -> bool:
-        return self.halved or bool(self.given_up)
+        return self.dropped or bool(self.given_up)
 
     @property
     def given_up(self) -> str:
@@ -174,7 +175,8 @@ def rounded(value: float) -> float:
 
 
 def halve(evaluation: Evaluation, trials: Sequence[Trial]) -> None:
-    """Play trials on more and more days. After each step but the last, the worse half is stopped; after each, whoever was given up."""
+    """Play trials on more and more days. After each step but the last, the worse half is stopped; once half of the days are played, whoever
+    is not better than the configuration in force; after each step, whoever was given up."""
     left = list(trials)
     steps = dict.fromkeys(ceil(share * len(evaluation.days)) for share in STEPS)
     for step in steps:
@@ -182,6 +184,7 @@ def halve(evaluation: Evaluation, trials: Sequence[Trial]) -> None:
         left = [trial for trial in left if not trial.given_up]
         if step < len(evaluation.days):
             left.sort(key=lambda trial: (trial.loss, trial.number))
-            for trial in left[(len(left) + 1) // 2 :]:
-                trial.halved = True
-            del left[(len(left) + 1) // 2 :]
+            is_late = 2 * step >= len(evaluation.days)
+            for place, trial in enumerate(left):
+                trial.dropped = 2 * place > len(left) - 1 or (is_late and trial.loss >= 0)
+            left = [trial for trial in left if not trial.dropped]
