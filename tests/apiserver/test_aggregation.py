@@ -32,6 +32,9 @@ LISTED = {
 }
 
 
+FLOOD = 20_000_000
+
+
 class Other:
     """The other server. `asked` are the requests that reached it: method, target, headers, body, and the name in the certificate."""
 
@@ -40,6 +43,7 @@ class Other:
         self.authority = base64.b64encode(authority).decode()
         self.asked: list[tuple[str, str, dict[str, list[str]], bytes, str]] = []
         self.listed: Any = LISTED
+        self.document: Any = None  #: of OpenAPI
         self.go_on = threading.Event()
 
 
@@ -68,10 +72,16 @@ def other(running: Running, wire: Wire) -> Iterator[Other]:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             subject: Any = self.connection.getpeercert()["subject"]  # type: ignore[attr-defined]
             headers = {name.lower(): self.headers.get_all(name) or [] for name in self.headers}
+            if self.path == f"/openapi/v3{ROOT}" and found[0].document is not None:
+                self._answer(200, json.dumps(found[0].document).encode())
+                return
             if self.path == ROOT:
                 self._answer(200, json.dumps(found[0].listed).encode())
                 return
             found[0].asked.append((self.command, self.path, headers, body, dict(pair for part in subject for pair in part)["commonName"]))
+            if self.headers.get("Upgrade") == "shout":
+                self._shout()
+                return
             if "watch=true" not in self.path:
                 self._answer(418, b"a pot of tea", "text/tea")
                 return
@@ -85,6 +95,15 @@ def other(running: Running, wire: Wire) -> Iterator[Other]:
             self.wfile.write(b"0\r\n\r\n")
 
         do_POST = do_GET
+
+        def _shout(self) -> None:
+            self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: shout\r\nX-Loud: very\r\n\r\n!")
+            self.close_connection = True
+            if "flood" in self.path:
+                self.wfile.write(bytes(FLOOD))
+                return
+            while data := self.rfile.read1(100):  # type: ignore[attr-defined]
+                self.wfile.write(data.upper())
 
         def _answer(self, status: int, body: bytes, content_type: str = "application/json") -> None:
             self.send_response(status)
@@ -167,6 +186,33 @@ def test_events_are_relayed_as_they_come(running: Running, wire: Wire, other: Ot
     assert wire.events(1) == [{"number": 1}] and wire.piece() == b""
 
 
+def switching(running: Running, path: str, protocol: str, ahead: bytes = b"") -> Wire:
+    """A connection over which one who may do it has asked the other server to go on in another protocol."""
+    eater = Wire.to(running.url, "eater")
+    eater.send(eater.request("POST", f"{ROOT}/namespaces/default/apples/red/bite{path}", Connection="Upgrade", Upgrade=protocol) + ahead)
+    return eater
+
+
+def test_a_request_to_go_on_in_another_protocol_becomes_a_tunnel(running: Running, wire: Wire, other: Other) -> None:
+    register(wire, other)
+    running.call(lambda store: grant(store, "eater", rule("create", "apples/bite", "fruit.example.com")))
+    with switching(running, "", "shout", b"early") as eater:
+        status, headers = eater.head()
+        assert (status, headers["upgrade"], headers["x-loud"]) == (101, "shout", "very")
+        assert eater.exactly(6) == b"!EARLY"
+        eater.send(b"late")
+        assert eater.exactly(4) == b"LATE"
+    with switching(running, "?flood", "shout") as eater:
+        assert eater.head()[0] == 101 and eater.exactly(FLOOD + 1) == b"!" + bytes(FLOOD) and eater.is_closed()
+    assert other.asked[0][2]["x-remote-user"] == ["eater"]
+    with switching(running, "", "whisper") as eater:
+        assert eater.answer()[::2] == (418, b"a pot of tea")
+    assert other.asked[-1][2]["upgrade"] == ["whisper"]
+    with Wire.to(running.url, "nobody") as nobody:
+        nobody.send(nobody.request("POST", f"{ROOT}/namespaces/default/apples/red/bite", Connection="Upgrade", Upgrade="shout"))
+        assert nobody.answer()[0] == 403
+
+
 def test_what_the_other_server_serves_is_discovered(running: Running, wire: Wire, other: Other) -> None:
     register(wire, other)
     assert available(wire) == ("True", "Passed")
@@ -186,6 +232,22 @@ def test_the_other_server_answers_for_its_openapi_document(running: Running, wir
     wire.send(wire.request("GET", entry["serverRelativeURL"]))
     assert wire.answer()[2] == b"a pot of tea"
     assert [asked[:2] for asked in other.asked] == [("GET", "/openapi/v3/apis/fruit.example.com/v1")]
+
+
+def test_openapi_of_version_2_has_what_the_other_server_tells_in_version_3(running: Running, wire: Wire, other: Other) -> None:
+    """Also if another document of it is odd: then only that is missing."""
+    of_apples = {"x-kubernetes-group-version-kind": [{"group": "fruit.example.com", "version": "v1", "kind": "Apple"}], "type": "object"}
+    info = {"title": "Fruit", "version": "v1"}
+    other.document = {"info": info, "components": {"schemas": {"fruit.Apple": of_apples}}, "paths": {f"{ROOT}/apples": {"get": {}}}}
+    before = wire.ask("GET", "/openapi/v2")[1]["definitions"]
+    register(wire, other)
+    assert wire.ask("GET", "/openapi/v2")[1]["definitions"] == before | {"fruit.Apple": of_apples}
+    assert wire.ask("DELETE", f"{SERVICES}/v1.fruit.example.com")[0] == 200
+    for odd in ({"components": []}, {"components": {"schemas": {"x": 5}}, "paths": {}}, []):
+        other.document = odd
+        register(wire, other)
+        assert wire.ask("GET", "/openapi/v2")[1]["definitions"] == before
+        assert wire.ask("DELETE", f"{SERVICES}/v1.fruit.example.com")[0] == 200
 
 
 @pytest.mark.parametrize("fault", ["authority", "no service", "not a list"])

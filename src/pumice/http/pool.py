@@ -69,6 +69,19 @@ class ConnectionPool:
         finally:
             connection.abort()
 
+    async def begin(
+        self, method: str, target: str, head: bytes, tls: ssl.SSLContext | None
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Send a request without a body over a connection that is the caller's from then on. No proxy is used. Raises NotConnected."""
+        named = {"ssl": tls, "server_hostname": self._name} if tls is not None else {}
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                reader, writer = await asyncio.open_connection(self._url.hostname, _port(self._url), **named)  # type: ignore[arg-type]
+        except OSError as error:
+            raise NotConnected(str(error) or "timed out") from error
+        writer.write(self._request(method, target, head, None))
+        return reader, writer
+
     def close(self) -> None:
         for connection in self._idle:
             connection.abort()

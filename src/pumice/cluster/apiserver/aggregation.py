@@ -2,6 +2,7 @@
 
 That server is stated the user in headers. It believes them because of the certificate that this server presents, and finds whose
 certificate that is in a ConfigMap. Whether it answers is looked at when an APIService or its service changes, and every few seconds.
+A request to go on in another protocol (exec, attach, port-forward) becomes a tunnel. OpenAPI v2 has what the other servers' v3 tells.
 
 Each group and version that this server answers for itself has an APIService, too, which is always available.
 """
@@ -16,7 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
@@ -75,6 +76,10 @@ class Aggregation:
         try:
             pool, tls = self._reach(service)
             head = _head(request, user)
+            if protocol := request.headers.get("upgrade"):
+                from pumice.cluster.apiserver.tunnel import switched
+
+                return await switched(pool, request, head + head_of([("Connection", "Upgrade"), ("Upgrade", protocol)]), tls, TIMEOUT_S)
             if request.method == "GET" and request.flag("watch"):
                 return await self._begun(pool.listen(request.target, head, tls, SILENT_S))
             method = "GET" if request.method == "HEAD" else request.method
@@ -93,6 +98,23 @@ class Aggregation:
             return Relay(parts, first)
         body = first.body + b"".join([part.body async for part in parts])
         return Response(body, _status(first.status), first.content_type)
+
+    async def documents(self) -> list[Object]:
+        """The OpenAPI documents of version 3 of the other servers, of those that have any."""
+        found = []
+        for group, version in list(self.served):
+            if (service := self.service_of(group, version)) is not None:
+                with suppress(*_FAILED):
+                    found.append(await self._told(service, f"/openapi/v3/apis/{group}/{version}"))
+        return found
+
+    async def _told(self, service: Object, target: str) -> Any:
+        """What another server tells this one itself, read as JSON. Raises one of _FAILED."""
+        pool, tls = self._reach(service)
+        answer = await pool.ask("GET", target, head_of([*_names(_CHECKER), ("Accept", "application/json")]), None, tls, CHECK_S)
+        if answer.status != HTTPStatus.OK:
+            raise Unanswered(f"bad status from its server: {answer.status}")
+        return msgspec.json.decode(answer.body)
 
     # Whether they answer
 
@@ -162,11 +184,7 @@ class Aggregation:
         place = service["spec"]["group"], service["spec"]["version"]
         stated = "True", "Passed", "all checks passed"
         try:
-            pool, tls = self._reach(service)
-            answer = await pool.ask("GET", "/apis/{}/{}".format(*place), head_of(_names(_CHECKER)), None, tls, CHECK_S)
-            if answer.status != HTTPStatus.OK:
-                raise Unanswered(f"bad status from its server: {answer.status}")
-            self.served[place] = entries_of(msgspec.json.decode(answer.body)["resources"], *place)
+            self.served[place] = entries_of((await self._told(service, "/apis/{}/{}".format(*place)))["resources"], *place)
         except (*_FAILED, KeyError, TypeError, AttributeError) as error:
             self.served.pop(place, None)
             stated = "False", "FailedDiscoveryCheck", f"failing or missing response: {error or 'no answer in time'}"

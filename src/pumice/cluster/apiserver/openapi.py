@@ -9,8 +9,9 @@ Watches and Tables are not declared: they are other forms of the same answers, r
 import asyncio
 import gzip
 import zlib
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -216,12 +217,13 @@ Later = Response | asyncio.Future[Response | Stream]
 
 class OpenApi:
     """The OpenAPI documents. Each is made when it is first requested, on a thread, since it takes up to a third of a second; and it is kept
-    until the table of kinds changes."""
+    until the table of kinds changes, but for what other servers have a part in."""
 
-    def __init__(self, kinds: KindTable, remote: Remote, version: Callable[[], str]) -> None:
+    def __init__(self, kinds: KindTable, remote: Remote, version: Callable[[], str], others: Callable[[], Awaitable[list[Object]]]) -> None:
         self._kinds = kinds
         self._version = version  #: what the server says of itself
         self._remote = remote  #: whose documents of version 3 the other servers answer for
+        self._others = others  #: returns these, for the document of version 2
         self._documents: dict[str, bytes] = {}
         self._revision = -1
 
@@ -237,7 +239,8 @@ class OpenApi:
         if not name:
             return Response.json({"paths": self._index()})
         kinds, version = self._of_path(name), self._version()
-        return self._made(name, lambda: msgspec.json.encode(document(kinds, version)), Response) if kinds else None
+        made = partial(asyncio.to_thread, lambda: msgspec.json.encode(document(kinds, version)))
+        return self._made(name, made, Response) if kinds else None
 
     def _of_path(self, name: str) -> list[ServedKind]:
         group, _, version = name.removeprefix("apis/").removeprefix("api/").rpartition("/")
@@ -249,22 +252,24 @@ class OpenApi:
         content_type = openapi_v2.ANSWERED if openapi_v2.PROTOBUF in request.headers.get("accept", "") else JSON
         zipped = "gzip" in request.headers.get("accept-encoding", "")
         headers = (("Content-Encoding", "gzip"), ("Vary", "Accept, Accept-Encoding")) if zipped else (("Vary", "Accept, Accept-Encoding"),)
-        kinds, version = list(self._kinds), self._version()
-        return self._made(
-            f"v2 {content_type} {zipped}",
-            lambda: _document_v2(kinds, version, content_type, zipped),
-            lambda data: Response(data, 200, content_type, headers),
-        )
+        kinds, version, by_others = list(self._kinds), self._version(), bool(self._remote)
 
-    def _made(self, name: str, make: Callable[[], bytes], answer: Callable[[bytes], Response]) -> Later:
+        async def made() -> bytes:
+            others = await self._others() if by_others else []
+            return await asyncio.to_thread(_document_v2, kinds, version, others, content_type, zipped)
+
+        name = "" if by_others else f"v2 {content_type} {zipped}"
+        return self._made(name, made, lambda data: Response(data, 200, content_type, headers))
+
+    def _made(self, name: str, make: Callable[[], Awaitable[bytes]], answer: Callable[[bytes], Response]) -> Later:
         if name in self._documents:
             return answer(self._documents[name])
         return asyncio.ensure_future(self._make(name, make, answer))
 
-    async def _make(self, name: str, make: Callable[[], bytes], answer: Callable[[bytes], Response]) -> Response | Stream:
+    async def _make(self, name: str, make: Callable[[], Awaitable[bytes]], answer: Callable[[bytes], Response]) -> Response | Stream:
         revision = self._revision
-        data = await asyncio.to_thread(make)
-        if revision == self._revision == self._kinds.revision:
+        data = await make()
+        if name and revision == self._revision == self._kinds.revision:
             self._documents[name] = data
         return answer(data)
 
@@ -276,11 +281,16 @@ class OpenApi:
         return own | {path: {"serverRelativeURL": f"{OPENAPI_PATH}/{path}"} for path in places}
 
 
-def _document_v2(kinds: list[ServedKind], version: str, content_type: str, zipped: bool) -> bytes:
+def _document_v2(kinds: list[ServedKind], version: str, others: list[Object], content_type: str, zipped: bool) -> bytes:
     by_path: dict[str, list[ServedKind]] = {}
     for kind in kinds:
         by_path.setdefault(_path(kind), []).append(kind)
     whole = openapi_v2.document([document(by_path[path], version) for path in sorted(by_path)])
+    for other in others:
+        with suppress(KeyError, TypeError, AttributeError, ValueError):  # what is odd in it is its server's fault, and its alone
+            part = openapi_v2.document([other])
+            openapi_protobuf.encode(part)
+            whole |= {field: part[field] | whole[field] for field in ("paths", "definitions")}
     data = openapi_protobuf.encode(whole) if content_type != JSON else msgspec.json.encode(whole)
     return gzip.compress(data, 5, mtime=0) if zipped else data
 

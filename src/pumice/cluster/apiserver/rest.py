@@ -48,7 +48,7 @@ class RestHandler:
         self.access = access
         self._aggregation = aggregation
         self._discovery = Discovery(store.kinds, aggregation.served)
-        self._openapi = OpenApi(store.kinds, aggregation.served, lambda: store.version)
+        self._openapi = OpenApi(store.kinds, aggregation.served, lambda: store.version, aggregation.documents)
         self._reader = ReadHandler(store)
         self._subresources = Subresources(store, access, containers)
         self.documents: dict[str, Callable[[], bytes]] = {}  #: by path: JSON that other parts of the process tell

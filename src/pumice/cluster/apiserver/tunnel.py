@@ -1,0 +1,89 @@
+"""A connection through this server to another one that goes on in a protocol of their clients: exec, attach, port-forward, proxy."""
+
+import asyncio
+import ssl
+from contextlib import suppress
+
+from pumice.http.connection import Reply
+from pumice.http.messages import Pipe, Request, Response, Takeover
+from pumice.http.parser import MAX_HEAD, Head, Malformed, take_head
+from pumice.http.pool import ConnectionPool
+
+PIECE = 64 * 1024
+MOST_WAITING = 64 * 1024 * 1024  #: bytes of a client that the other server does not read
+LARGEST_REFUSAL = 3 * 1024 * 1024
+_SWITCHED = b" 101"
+
+
+class Tunnel(Takeover):
+    """What either end sends is passed on as it is. `ahead` are bytes that the other server has sent with its head."""
+
+    def __init__(self, head: Head, ahead: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        own = ("connection", "content-length", "transfer-encoding")
+        self.headers = tuple((name.title(), value) for name, value in head.headers.items() if name not in own)
+        self._ahead = ahead
+        self._reader, self._writer = reader, writer
+        self._room = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, pipe: Pipe) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._pass(pipe))
+
+    def received(self, data: bytes) -> None:
+        self._writer.write(data)
+        if self._writer.transport.get_write_buffer_size() > MOST_WAITING:
+            self._writer.transport.abort()  # which ends what is passed on
+
+    def resume(self) -> None:
+        self._room.set()
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._writer.transport.abort()
+
+    async def _pass(self, pipe: Pipe) -> None:
+        with suppress(OSError):
+            data = self._ahead or await self._reader.read(PIECE)
+            while data:
+                pipe.send(data)
+                while pipe.is_full():
+                    self._room.clear()
+                    await self._room.wait()
+                data = await self._reader.read(PIECE)
+        pipe.finish()
+
+
+async def switched(pool: ConnectionPool, request: Request, head: bytes, tls: ssl.SSLContext | None, timeout_s: float) -> Tunnel | Response:
+    """The other server's answer to a request to go on in another protocol: a tunnel, or its refusal. Raises NotConnected or OSError."""
+    reader, writer = await pool.begin(request.method, request.target, head, tls)
+    goes_on = False
+    try:
+        async with asyncio.timeout(timeout_s):
+            raw = bytearray()
+            while b"\r\n\r\n" not in raw and len(raw) < MAX_HEAD:
+                raw += await _more(reader)
+            if raw[8:12] == _SWITCHED and (begun := take_head(raw)) is not None:
+                goes_on = True
+                return Tunnel(begun, bytes(raw), reader, writer)
+            return await _refusal(reader, raw)
+    except Malformed as error:
+        raise ConnectionError(f"the answer is not HTTP: {error}") from None
+    finally:
+        if not goes_on:
+            writer.transport.abort()
+
+
+async def _refusal(reader: asyncio.StreamReader, begun: bytearray) -> Response:
+    reply = Reply(LARGEST_REFUSAL)
+    reply.feed(memoryview(begun))
+    while not reply.ended:
+        reply.feed(await _more(reader))
+    return Response(reply.whole(), reply.status, reply.content_type)
+
+
+async def _more(reader: asyncio.StreamReader) -> bytes:
+    data = await reader.read(PIECE)
+    if not data:
+        raise ConnectionResetError("closed by the server")
+    return data
