@@ -179,41 +179,36 @@ class DerivedAttribute(Wire, frozen=True):
     expression: str
 
 
-class ExactRequest(Wire, frozen=True):
-    device_class_name: str
+class Asked(Wire, frozen=True, kw_only=True):
+    """What all forms of a request say of the devices."""
+
     allocation_mode: str | None = None
     count: Int | None = None
     selectors: list[DeviceSelector] | None = None
-    admin_access: bool | None = None
     tolerations: list[DeviceToleration] | None = None
     capacity: CapacityRequests | None = None
+
+
+class ExactRequest(Asked, frozen=True):
+    device_class_name: str
+    admin_access: bool | None = None
     derived_attributes: list[DerivedAttribute] | None = None
 
 
-class SubRequest(Wire, frozen=True):
+class SubRequest(Asked, frozen=True):
     """One of several alternatives for a request, of which the first that can be allocated is taken."""
 
     name: str
     device_class_name: str
-    allocation_mode: str | None = None
-    count: Int | None = None
-    selectors: list[DeviceSelector] | None = None
-    tolerations: list[DeviceToleration] | None = None
-    capacity: CapacityRequests | None = None
     derived_attributes: list[DerivedAttribute] | None = None
 
 
-class DeviceRequest(Wire, frozen=True):
+class DeviceRequest(Asked, frozen=True):
     name: str
     first_available: list[SubRequest] | None = None
     exactly: ExactRequest | None = None
     device_class_name: str | None = None
-    allocation_mode: str | None = None
-    count: Int | None = None
-    selectors: list[DeviceSelector] | None = None
     admin_access: bool | None = None
-    tolerations: list[DeviceToleration] | None = None
-    capacity: CapacityRequests | None = None
 
 
 class DeviceConstraint(Wire, frozen=True):

@@ -2,11 +2,25 @@
 
 import asyncio
 import signal
+import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pumice.client.leader_election import Election
+import msgspec
+
+from pumice.client.leader_election import Election, Term
+
+
+class ReplicaSettings(msgspec.Struct, kw_only=True):
+    """The settings that a replica of each program has."""
+
+    qps: float = 2000.0
+    burst: float = 2000.0
+    term: Term | None = None  #: None: no election
+    metrics_address: str = ""
+    healthz_address: str = ""
+    tls: ssl.SSLContext | None = None  #: of the health address
 
 
 class LostLead(Exception):

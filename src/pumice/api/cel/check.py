@@ -7,24 +7,10 @@ A literal list or map holds items of one kind.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pumice.api.cel import tree
 from pumice.api.cel.errors import CompileError
 from pumice.api.cel.functions import FUNCTIONS, METHODS, ORDERED, Function
 from pumice.api.cel.syntax import RESERVED
-from pumice.api.cel.tree import (
-    BindMacro,
-    Call,
-    Construct,
-    Each,
-    Has,
-    Items,
-    Literal,
-    Logic,
-    Name,
-    Node,
-    Select,
-    Subscript,
-    Ternary,
-)
 from pumice.api.cel.values import (
     BOOL,
     DYN,
@@ -71,10 +57,10 @@ _OPTIONAL_INDEX = [(takes, gives if gives.name == "optional_type" else optional_
 _CHOICE = _signatures("bool, A, A -> A")
 
 
-def check(tree: Node, environment: Environment) -> CelType:
+def check(node: tree.Node, environment: Environment) -> CelType:
     """The kind of the expression's value. Raises CompileError."""
     checker = _Checker(environment)
-    found = settled(checker.kind(tree, environment.names), checker.known, DYN)
+    found = settled(checker.kind(node, environment.names), checker.known, DYN)
     for first, other in checker.equal_kinds:
         left, right = settled(first, checker.known, DYN), settled(other, checker.known, DYN)
         if left != right:
@@ -82,13 +68,13 @@ def check(tree: Node, environment: Environment) -> CelType:
     return found
 
 
-def type_named(node: Node, scope: Scope) -> str | None:
+def type_named(node: tree.Node, scope: Scope) -> str | None:
     """The full dotted name of a type, if the node names a type and no variable; else None."""
     parts: list[str] = []
-    while isinstance(node, Select) and not node.optional:
+    while isinstance(node, tree.Select) and not node.optional:
         parts.append(node.name)
         node = node.target
-    if not isinstance(node, Name) or node.name in scope:
+    if not isinstance(node, tree.Name) or node.name in scope:
         return None
     name = ".".join([node.name, *reversed(parts)])
     return name if name in TYPE_KINDS else None
@@ -120,46 +106,46 @@ class _Checker:
         if not self.fits(found, wanted):
             raise CompileError(f"expected type '{self.settled(wanted)}' but found '{self.settled(found)}'")
 
-    def kind(self, node: Node, scope: Scope) -> CelType:
+    def kind(self, node: tree.Node, scope: Scope) -> CelType:
         match node:
-            case Literal(value):
+            case tree.Literal(value):
                 return _kind_of(value)
-            case Name(name) if name in scope:
+            case tree.Name(name) if name in scope:
                 return scope[name]
-            case Name() | Select() if (type_name := type_named(node, scope)) is not None:
+            case tree.Name() | tree.Select() if (type_name := type_named(node, scope)) is not None:
                 return TYPE_KINDS[type_name]
-            case Name(name):
+            case tree.Name(name):
                 raise _undeclared(name)
-            case Select(target, name, optional):
+            case tree.Select(target, name, optional):
                 return self.member(self.kind(target, scope), name, optional)
-            case Has(target, name, optional):
+            case tree.Has(target, name, optional):
                 self.member(self.kind(target, scope), name, optional)
                 return BOOL
-            case Subscript():
+            case tree.Subscript():
                 return self.index(node, scope)
-            case Call():
+            case tree.Call():
                 return self.call(node, scope)
-            case Items() | Construct():
+            case tree.Items() | tree.Construct():
                 return self.written(node, scope)
-            case Logic(_, sides):
+            case tree.Logic(_, sides):
                 for side in sides:
                     self.want(self.kind(side, scope), BOOL)
                 return BOOL
-            case Ternary(condition, yes, no):
+            case tree.Ternary(condition, yes, no):
                 return self.chosen("_?_:_", _CHOICE, [self.kind(each, scope) for each in (condition, yes, no)])
-            case BindMacro():
+            case tree.BindMacro():
                 return self.bind(node, scope)
-            case Each():
+            case tree.Each():
                 return self.each(node, scope)
 
-    def written(self, node: Items | Construct, scope: Scope) -> CelType:
-        if isinstance(node, Items):
+    def written(self, node: tree.Items | tree.Construct, scope: Scope) -> CelType:
+        if isinstance(node, tree.Items):
             return list_of(self.joined(((item, index in node.optional) for index, item in enumerate(node.items)), scope))
         keys = self.joined(((key, False) for key, _ in node.entries), scope)
         values = ((value, index in node.optional) for index, (_, value) in enumerate(node.entries))
         return map_of(keys, self.joined(values, scope))
 
-    def index(self, node: Subscript, scope: Scope) -> CelType:
+    def index(self, node: tree.Subscript, scope: Scope) -> CelType:
         found = [self.kind(node.target, scope), self.kind(node.key, scope)]
         return self.chosen("_[?_]", _OPTIONAL_INDEX, found) if node.optional else self.chosen("_[_]", _INDEX, found)
 
@@ -184,7 +170,7 @@ class _Checker:
             raise CompileError(f"type '{held}' does not support field selection")
         return optional_of(found) if optional or is_optional else found
 
-    def call(self, node: Call, scope: Scope) -> CelType:
+    def call(self, node: tree.Call, scope: Scope) -> CelType:
         table = METHODS if node.is_method else FUNCTIONS
         function = table.get(node.name)
         known_at_all = function or (FUNCTIONS if node.is_method else METHODS).get(node.name)
@@ -222,7 +208,7 @@ class _Checker:
             raise CompileError(f"found no matching overload for '{name}' applied to '{of}'")
         return answer
 
-    def joined(self, nodes: Iterable[tuple[Node, bool]], scope: Scope) -> CelType:
+    def joined(self, nodes: Iterable[tuple[tree.Node, bool]], scope: Scope) -> CelType:
         """The kind that these nodes have in common; a fresh variable if there are none. Raises CompileError if they differ."""
         before: CelType | None = None
         for node, optional in nodes:
@@ -242,7 +228,7 @@ class _Checker:
             before = found
         return before or self.fresh(CelType("$"))[0]
 
-    def bind(self, node: BindMacro, scope: Scope) -> CelType:
+    def bind(self, node: tree.BindMacro, scope: Scope) -> CelType:
         if node.macro == "cel.bind":
             if node.macro not in self.environment.extras:
                 raise _undeclared("cel")
@@ -256,7 +242,7 @@ class _Checker:
             return optional_of(body)
         return self.chosen("_?_:_", _CHOICE, [BOOL, body, optional_of(self.fresh(CelType("$"))[0])])
 
-    def each(self, node: Each, scope: Scope) -> CelType:
+    def each(self, node: tree.Each, scope: Scope) -> CelType:
         held = self.settled(self.kind(node.target, scope))
         if held.is_variable:
             self.fits(DYN, held)

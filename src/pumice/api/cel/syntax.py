@@ -6,25 +6,10 @@ Macros, which look like calls: `has(a.b)`, `list.all(x, ...)`, `cel.bind(x, ...,
 import re
 from typing import Any, NamedTuple
 
+from pumice.api.cel import tree
 from pumice.api.cel.errors import CompileError
 from pumice.api.cel.functions import FUNCTIONS
 from pumice.api.cel.literals import number, text_of
-from pumice.api.cel.tree import (
-    BindMacro,
-    Call,
-    Construct,
-    Each,
-    Has,
-    Items,
-    Literal,
-    Logic,
-    Name,
-    Node,
-    Select,
-    Subscript,
-    Ternary,
-    depth,
-)
 from pumice.api.cel.values import Uint
 
 LONGEST = 100_000  #: the most characters of an expression
@@ -84,29 +69,29 @@ _EACH: dict[str, dict[int, int]] = {
 _BIND = {"optMap", "optFlatMap"}
 
 
-def expanded(target: Node | None, name: str, arguments: tuple[Node, ...]) -> Node:
+def expanded(target: tree.Node | None, name: str, arguments: tuple[tree.Node, ...]) -> tree.Node:
     """The node for a call: that of a macro, or else of a function or method. Raises CompileError."""
     if target is None and name == "has" and len(arguments) == 1:
         member = arguments[0]
-        if not isinstance(member, Select):
+        if not isinstance(member, tree.Select):
             raise CompileError("invalid argument to has() macro")
-        return Has(*member)
+        return tree.Has(*member)
     if target is None:
-        return Call(name, arguments)
-    if target == Name("cel") and name == "bind" and len(arguments) == 3:
-        return BindMacro(
+        return tree.Call(name, arguments)
+    if target == tree.Name("cel") and name == "bind" and len(arguments) == 3:
+        return tree.BindMacro(
             "cel.bind", _variable(arguments[0], "cel.bind() variable name must be a simple identifier"), arguments[1], arguments[2]
         )
     if name in _BIND and len(arguments) == 2:
-        return BindMacro(name, _variable(arguments[0], f"{name}() variable name must be a simple identifier"), target, arguments[1])
+        return tree.BindMacro(name, _variable(arguments[0], f"{name}() variable name must be a simple identifier"), target, arguments[1])
     count = _EACH.get(name, {}).get(len(arguments))
     if count is None:
         full = f"{_dotted(target)}.{name}"
-        return Call(full, arguments) if full in FUNCTIONS else Call(name, (target, *arguments), is_method=True)
+        return tree.Call(full, arguments) if full in FUNCTIONS else tree.Call(name, (target, *arguments), is_method=True)
     variables = tuple(_variable(each, "argument must be a simple name") for each in arguments[:count])
     if len({*variables}) < count:
         raise CompileError(f"duplicate variable name: {variables[0]}")
-    return Each(target, name, variables, arguments[count:])
+    return tree.Each(target, name, variables, arguments[count:])
 
 
 def unescaped(name: str) -> str:
@@ -119,15 +104,15 @@ def unescaped(name: str) -> str:
     return name
 
 
-def _dotted(node: Node) -> str:
+def _dotted(node: tree.Node) -> str:
     """The dotted name that the node may mean, as a function's name can have dots; empty or incomplete if it is no name."""
-    if isinstance(node, Select) and not node.optional:
+    if isinstance(node, tree.Select) and not node.optional:
         return f"{_dotted(node.target)}.{node.name}"
-    return node.name if isinstance(node, Name) else ""
+    return node.name if isinstance(node, tree.Name) else ""
 
 
-def _variable(node: Node, problem: str) -> str:
-    if not isinstance(node, Name):
+def _variable(node: tree.Node, problem: str) -> str:
+    if not isinstance(node, tree.Name):
         raise CompileError(problem)
     if node.name == "__result__":
         raise CompileError("iteration variable overwrites accumulator variable")
@@ -140,14 +125,14 @@ RELATIONS = ("==", "!=", "<=", ">=", "<", ">", "in")
 LEVELS = {"||": 1, "&&": 2, **dict.fromkeys(RELATIONS, 3), "+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> tree.Node:
     """The expression as a tree. Raises CompileError."""
     parser = _Parser(text)
-    tree = parser.expression()
+    found = parser.expression()
     if parser.peek().kind != "end":
         raise CompileError(f"Syntax error: extraneous input '{parser.peek().text}' expecting <EOF>")
-    depth(tree)
-    return tree
+    tree.depth(found)
+    return found
 
 
 class _Parser:
@@ -174,7 +159,7 @@ class _Parser:
             raise CompileError(f"Syntax error: mismatched input '{text}' expecting a name")
         return str(self.tokens.pop().text)
 
-    def expression(self) -> Node:
+    def expression(self) -> tree.Node:
         self.level += 1
         if self.level > DEEPEST:
             raise CompileError("expression recursion limit exceeded")
@@ -182,24 +167,24 @@ class _Parser:
         if self.accept("?"):
             yes = self.binary(1)
             self.expect(":")
-            found = Ternary(found, yes, self.expression())
+            found = tree.Ternary(found, yes, self.expression())
         self.level -= 1
         return found
 
-    def binary(self, least: int) -> Node:
+    def binary(self, least: int) -> tree.Node:
         """An expression whose binary operators have at least this level of precedence."""
         left = self.unary()
         while self.peek().kind != "text" and (level := LEVELS.get(self.peek().text, 0)) >= least:
             operator = self.tokens.pop().text
             right = self.binary(level + 1)
             if level <= 2:
-                sides = left.sides if isinstance(left, Logic) and left.operator == operator else (left,)
-                left = Logic(operator, (*sides, right))
+                sides = left.sides if isinstance(left, tree.Logic) and left.operator == operator else (left,)
+                left = tree.Logic(operator, (*sides, right))
             else:
-                left = Call(operator, (left, right))
+                left = tree.Call(operator, (left, right))
         return left
 
-    def unary(self) -> Node:
+    def unary(self) -> tree.Node:
         """An operand with its prefix operators. An even number of the same sign has no effect."""
         for sign in ("!", "-"):
             count = 0
@@ -210,31 +195,31 @@ class _Parser:
                 if sign == "-" and negative and self.peek().kind == "number":
                     return self.postfix(_negative(number(self.tokens.pop().text)))
                 operand = self.postfix(self.primary())
-                return Call(sign + "_", (operand,)) if negative else operand
+                return tree.Call(sign + "_", (operand,)) if negative else operand
         return self.postfix(self.primary())
 
-    def postfix(self, node: Node) -> Node:
+    def postfix(self, node: tree.Node) -> tree.Node:
         while True:
             if self.accept(".?"):
-                node = Select(node, self.name(), optional=True)
+                node = tree.Select(node, self.name(), optional=True)
             elif self.accept("."):
                 name = self.name()
-                node = expanded(node, name, self.arguments(")")) if self.accept("(") else Select(node, name)
+                node = expanded(node, name, self.arguments(")")) if self.accept("(") else tree.Select(node, name)
             elif self.accept("[?"):
-                node = Subscript(node, self.expression(), optional=True)
+                node = tree.Subscript(node, self.expression(), optional=True)
                 self.expect("]")
             elif self.accept("["):
-                node = Subscript(node, self.expression())
+                node = tree.Subscript(node, self.expression())
                 self.expect("]")
             elif self.peek().text == "{" and self.peek().kind == "mark" and _dotted(node).partition(".")[0] in MESSAGES:
                 node = self.message()
             else:
                 return node
 
-    def message(self) -> Node:
+    def message(self) -> tree.Node:
         """The fields of a message such as `Object{spec: Object.spec{replicas: 1}}`: a map from their names."""
         self.expect("{")
-        entries: list[tuple[Node, Node]] = []
+        entries: list[tuple[tree.Node, tree.Node]] = []
         while not self.accept("}"):
             if entries:
                 self.expect(",")
@@ -242,18 +227,18 @@ class _Parser:
                     break
             name = unescaped(self.name())
             self.expect(":")
-            entries.append((Literal(name), Call("dyn", (self.expression(),))))
-        return Construct(tuple(entries))
+            entries.append((tree.Literal(name), tree.Call("dyn", (self.expression(),))))
+        return tree.Construct(tuple(entries))
 
-    def primary(self) -> Node:
+    def primary(self) -> tree.Node:
         kind, text = self.tokens.pop()
         if kind == "number":
             value = number(text)
             if value == 2**63 and type(value) is int:
                 raise CompileError("invalid int literal")
-            return Literal(value)
+            return tree.Literal(value)
         if kind == "text":
-            return Literal(text_of(text))
+            return tree.Literal(text_of(text))
         if kind == "name" and text != "in":
             return self.named(text)
         if text == "." and self.peek().kind == "name":
@@ -268,15 +253,15 @@ class _Parser:
             return self.record()
         raise CompileError(f"Syntax error: mismatched input '{text}'")
 
-    def named(self, text: str) -> Node:
+    def named(self, text: str) -> tree.Node:
         if text in CONSTANTS:
-            return Literal(CONSTANTS[text])
+            return tree.Literal(CONSTANTS[text])
         if text in RESERVED:
             raise CompileError(f"reserved identifier: {text}")
-        return expanded(None, text, self.arguments(")")) if self.accept("(") else Name(text)
+        return expanded(None, text, self.arguments(")")) if self.accept("(") else tree.Name(text)
 
-    def items(self, first_is_optional: bool) -> Node:
-        found: list[Node] = []
+    def items(self, first_is_optional: bool) -> tree.Node:
+        found: list[tree.Node] = []
         optional: set[int] = set()
         while not self.accept("]"):
             if found:
@@ -286,10 +271,10 @@ class _Parser:
             if self.accept("?") or (first_is_optional and not found):
                 optional.add(len(found))
             found.append(self.expression())
-        return Items(tuple(found), frozenset(optional))
+        return tree.Items(tuple(found), frozenset(optional))
 
-    def record(self) -> Node:
-        entries: list[tuple[Node, Node]] = []
+    def record(self) -> tree.Node:
+        entries: list[tuple[tree.Node, tree.Node]] = []
         optional: set[int] = set()
         while not self.accept("}"):
             if entries:
@@ -301,10 +286,10 @@ class _Parser:
             key = self.expression()
             self.expect(":")
             entries.append((key, self.expression()))
-        return Construct(tuple(entries), frozenset(optional))
+        return tree.Construct(tuple(entries), frozenset(optional))
 
-    def arguments(self, end: str) -> tuple[Node, ...]:
-        found: list[Node] = []
+    def arguments(self, end: str) -> tuple[tree.Node, ...]:
+        found: list[tree.Node] = []
         while not self.accept(end):
             if found:
                 self.expect(",")
@@ -312,7 +297,7 @@ class _Parser:
         return tuple(found)
 
 
-def _negative(value: int | float) -> Literal:
+def _negative(value: int | float) -> tree.Literal:
     if isinstance(value, Uint):
         raise CompileError("found no matching overload for '-_' applied to '(uint)'")
-    return Literal(-value)
+    return tree.Literal(-value)

@@ -105,10 +105,10 @@ class Aggregation:
         for group, version in list(self.served):
             if (service := self.service_of(group, version)) is not None:
                 with suppress(*_FAILED):
-                    found.append(await self._told(service, f"/openapi/v3/apis/{group}/{version}"))
+                    found.append(await self._fetched(service, f"/openapi/v3/apis/{group}/{version}"))
         return found
 
-    async def _told(self, service: Object, target: str) -> Any:
+    async def _fetched(self, service: Object, target: str) -> Any:
         """What another server tells this one itself, read as JSON. Raises one of _FAILED."""
         pool, tls = self._reach(service)
         answer = await pool.ask("GET", target, head_of([*_names(_CHECKER), ("Accept", "application/json")]), None, tls, CHECK_S)
@@ -184,7 +184,7 @@ class Aggregation:
         place = service["spec"]["group"], service["spec"]["version"]
         stated = "True", "Passed", "all checks passed"
         try:
-            self.served[place] = entries_of((await self._told(service, "/apis/{}/{}".format(*place)))["resources"], *place)
+            self.served[place] = entries_of((await self._fetched(service, "/apis/{}/{}".format(*place)))["resources"], *place)
         except (*_FAILED, KeyError, TypeError, AttributeError) as error:
             self.served.pop(place, None)
             stated = "False", "FailedDiscoveryCheck", f"failing or missing response: {error or 'no answer in time'}"

@@ -4,7 +4,6 @@ Replicas that do not lead wait without reading the cluster, as with the schedule
 """
 
 import logging
-import ssl
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -14,7 +13,7 @@ from pumice.api.kinds import LEASES, ObjectRef
 from pumice.client.access import Access
 from pumice.client.client import Client
 from pumice.client.events import EventRecord, InvolvedObject
-from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
+from pumice.client.leader_election import Election, LeaseCandidate, new_identity
 from pumice.client.rate_limit import ClientLimits
 from pumice.controllers.controller import Controller
 from pumice.controllers.registry import volcano_controllers
@@ -28,13 +27,13 @@ from pumice.live.clock import WallClock
 from pumice.live.controllers.loop import Controllers
 from pumice.live.controllers.metrics import CONTROLLERS, ControllerMetrics
 from pumice.live.controllers.prober import Prober
-from pumice.live.lifecycle import end_signal, first, while_leading
+from pumice.live.lifecycle import ReplicaSettings, end_signal, first, while_leading
 from pumice.live.pages import listeners, measures, probes
 
 log = logging.getLogger(__name__)
 
 
-class ControllerSettings(msgspec.Struct):
+class ControllerSettings(ReplicaSettings):
     """All settings that come from flags."""
 
     scheduler_names: tuple[str, ...] = ("volcano",)
@@ -44,13 +43,7 @@ class ControllerSettings(msgspec.Struct):
     max_failures: int = MAX_FAILURES  #: the most refused writes of a job in a row, then it is given up; -1: no limit
     discovery: HyperNodeDiscovery = msgspec.field(default_factory=HyperNodeDiscovery)
     sharding: NodeShards | None = None  #: None: nobody keeps NodeShards
-    qps: float = 2000.0
-    burst: float = 2000.0
-    term: Term | None = None  #: None: no election
     lock: ObjectRef = ObjectRef("vc-controller-manager", "volcano-system")
-    metrics_address: str = ""
-    healthz_address: str = ""
-    tls: ssl.SSLContext | None = None  #: of the health address
 
 
 def chosen_controllers(settings: ControllerSettings, reachable: Reachable) -> list[Controller]:

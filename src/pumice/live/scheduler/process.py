@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from itertools import count
@@ -38,7 +37,7 @@ from pumice.http.listener import Handler, Listener
 from pumice.http.messages import Request, Response, Stream
 from pumice.inputs.recording.state_file import dump
 from pumice.live.clock import Clock, WallClock
-from pumice.live.lifecycle import end_signal, first, while_leading
+from pumice.live.lifecycle import ReplicaSettings, end_signal, first, while_leading
 from pumice.live.pages import insights, listeners, probes
 from pumice.live.scheduler.answering import PATH, FitQuestions, Forecasts, Headlines
 from pumice.live.scheduler.http_world import HttpWorld
@@ -134,7 +133,7 @@ def sizes_in_words(cluster: Cluster) -> str:
     return ", ".join(counted(size, word) for word, size in sizes.items())
 
 
-class SchedulerSettings(msgspec.Struct):
+class SchedulerSettings(ReplicaSettings):
     """All settings that come from flags."""
 
     options: Options
@@ -142,13 +141,7 @@ class SchedulerSettings(msgspec.Struct):
     configuration: Callable[[], str]  #: returns the text of the configuration
     met: Callable[[str], bool] = lambda version: False  #: gets the version of the API server; whether the configuration is to be read anew
     conf_path: str = ""
-    qps: float = 2000.0
-    burst: float = 2000.0
-    term: Term | None = None  #: None: no election
     lock: ObjectRef = ObjectRef("volcano", "volcano-system")
-    metrics_address: str = ""
-    healthz_address: str = ""
-    tls: ssl.SSLContext | None = None  #: of the health address
     dump_folder: str = ""  #: where SIGUSR1 and SIGUSR2 write the state; empty: nowhere
     record: str = ""  #: the folder of the black box; empty: none
     record_bytes: int = 256 << 20  #: the most that the black box may take

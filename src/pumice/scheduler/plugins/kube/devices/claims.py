@@ -82,7 +82,7 @@ def _requests(spec: PodSpec, resource: str, device_class: str) -> tuple[list[Dev
             brief.append((number, container, count))
     own, more = _brief(brief, lasting, resource)
     requests = [*own, *lasting.values()]
-    made = [DeviceRequest(name, exactly=ExactRequest(device_class, "ExactCount", count)) for name, count in requests]
+    made = [DeviceRequest(name, exactly=ExactRequest(device_class, allocation_mode="ExactCount", count=count)) for name, count in requests]
     return made, mappings + more
 
 
