@@ -33,10 +33,11 @@ from pumice.cluster.apiserver.discovery import Remote, entries_of
 from pumice.cluster.apiserver.metadata import set_identity
 from pumice.cluster.apiserver.outside import Unanswered
 from pumice.cluster.apiserver.patch import PatchRequest
+from pumice.cluster.apiserver.relay import Relay, switched
 from pumice.cluster.apiserver.status import StatusError, unavailable
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.http.connection import Answer
-from pumice.http.messages import Pipe, Request, Response, Stream, head_of
+from pumice.http.messages import Request, Response, Stream, head_of
 from pumice.http.pool import ConnectionPool, NotConnected
 
 if TYPE_CHECKING:
@@ -77,8 +78,6 @@ class Aggregation:
             pool, tls = self._reach(service)
             head = _head(request, user)
             if protocol := request.headers.get("upgrade"):
-                from pumice.cluster.apiserver.tunnel import switched
-
                 return await switched(pool, request, head + head_of([("Connection", "Upgrade"), ("Upgrade", protocol)]), tls, TIMEOUT_S)
             if request.method == "GET" and request.flag("watch"):
                 return await self._begun(pool.listen(request.target, head, tls, SILENT_S))
@@ -95,7 +94,7 @@ class Aggregation:
     async def _begun(self, parts: AsyncIterator[Answer]) -> Response | Stream:
         first = await anext(parts)
         if first.status == HTTPStatus.OK:
-            return Relay(parts, first)
+            return Relay(_bodies(first, parts), first.content_type)
         body = first.body + b"".join([part.body async for part in parts])
         return Response(body, _status(first.status), first.content_type)
 
@@ -224,6 +223,12 @@ def _head(request: Request, user: UserInfo) -> bytes:
     return head_of([*passed, ("Accept-Encoding", "identity"), *_names(user)])
 
 
+async def _bodies(first: Answer, parts: AsyncIterator[Answer]) -> AsyncIterator[bytes]:
+    yield first.body
+    async for part in parts:
+        yield part.body
+
+
 def _trust(service: Object) -> Trust:
     spec = service["spec"]
     return Trust(base64.b64decode(spec.get("caBundle") or ""), insecure=bool(spec.get("insecureSkipTLSVerify")))
@@ -231,38 +236,3 @@ def _trust(service: Object) -> Trust:
 
 def _status(code: int) -> int:
     return code if code in _KNOWN else HTTPStatus.BAD_GATEWAY
-
-
-class Relay:
-    """A stream of what another server sends."""
-
-    version = 0
-
-    def __init__(self, parts: AsyncIterator[Answer], first: Answer) -> None:
-        self.content_type = first.content_type
-        self._parts = parts
-        self._first = first
-        self._room = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self, pipe: Pipe) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._pass(pipe))
-
-    def resume(self) -> None:
-        self._room.set()
-
-    def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _pass(self, pipe: Pipe) -> None:
-        with suppress(OSError):
-            part: Answer | None = self._first
-            while part is not None:
-                if part.body:  # an empty chunk would end the stream
-                    pipe.send(part.body)
-                while pipe.is_full():
-                    self._room.clear()
-                    await self._room.wait()
-                part = await anext(self._parts, None)
-        pipe.finish()

@@ -1,7 +1,8 @@
-"""A connection through this server to another one that goes on in a protocol of their clients: exec, attach, port-forward, proxy."""
+"""What other servers send, passed on to clients: watches; and connections that go on in another protocol (exec, attach, port-forward)."""
 
 import asyncio
 import ssl
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from pumice.http.connection import Reply
@@ -15,24 +16,19 @@ LARGEST_REFUSAL = 3 * 1024 * 1024
 _SWITCHED = b" 101"
 
 
-class Tunnel(Takeover):
-    """What either end sends is passed on as it is. `ahead` are bytes that the other server has sent with its head."""
+class Relay:
+    """A stream of the pieces that another server sends, as fast as the client reads them."""
 
-    def __init__(self, head: Head, ahead: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        own = ("connection", "content-length", "transfer-encoding")
-        self.headers = tuple((name.title(), value) for name, value in head.headers.items() if name not in own)
-        self._ahead = ahead
-        self._reader, self._writer = reader, writer
+    version = 0
+
+    def __init__(self, pieces: AsyncIterator[bytes], content_type: str = "") -> None:
+        self.content_type = content_type
+        self._pieces = pieces
         self._room = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self, pipe: Pipe) -> None:
         self._task = asyncio.get_running_loop().create_task(self._pass(pipe))
-
-    def received(self, data: bytes) -> None:
-        self._writer.write(data)
-        if self._writer.transport.get_write_buffer_size() > MOST_WAITING:
-            self._writer.transport.abort()  # which ends what is passed on
 
     def resume(self) -> None:
         self._room.set()
@@ -40,18 +36,41 @@ class Tunnel(Takeover):
     def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
-        self._writer.transport.abort()
 
     async def _pass(self, pipe: Pipe) -> None:
         with suppress(OSError):
-            data = self._ahead or await self._reader.read(PIECE)
-            while data:
-                pipe.send(data)
+            async for piece in self._pieces:
+                if piece:  # an empty chunk would end the stream
+                    pipe.send(piece)
                 while pipe.is_full():
                     self._room.clear()
                     await self._room.wait()
-                data = await self._reader.read(PIECE)
         pipe.finish()
+
+
+class Tunnel(Relay, Takeover):
+    """What either end sends is passed on as it is. `ahead` are bytes that the other server has sent with its head."""
+
+    def __init__(self, head: Head, ahead: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        super().__init__(_pieces(ahead, reader))
+        own = ("connection", "content-length", "transfer-encoding")
+        self.headers = tuple((name.title(), value) for name, value in head.headers.items() if name not in own)
+        self._writer = writer
+
+    def received(self, data: bytes) -> None:
+        self._writer.write(data)
+        if self._writer.transport.get_write_buffer_size() > MOST_WAITING:
+            self._writer.transport.abort()  # which ends what is passed on
+
+    def stop(self) -> None:
+        super().stop()
+        self._writer.transport.abort()
+
+
+async def _pieces(ahead: bytes, reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    yield ahead
+    while data := await reader.read(PIECE):
+        yield data
 
 
 async def switched(pool: ConnectionPool, request: Request, head: bytes, tls: ssl.SSLContext | None, timeout_s: float) -> Tunnel | Response:
