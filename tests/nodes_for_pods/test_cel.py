@@ -13,11 +13,12 @@ import pytest
 from pumice.api.cel.activation import EACH_EXPRESSION, Purse
 from pumice.api.cel.check import Environment
 from pumice.api.cel.errors import CompileError, CostError, EvaluationError
-from pumice.api.cel.program import Program, condition
+from pumice.api.cel.program import Program
 from pumice.api.cel.values import ANY, DYN, equal
+from pumice.api.device_expressions import selection
 from pumice.api.devices import Device
 from pumice.api.structs import convert
-from pumice.scheduler.plugins.kube.devices.facts import SELECTORS, facts_of, satisfies, selector
+from pumice.scheduler.plugins.kube.devices.facts import facts_of, satisfies
 
 DEVICE = {
     "name": "gpu-0",
@@ -39,7 +40,14 @@ TABLE = [line for line in (Path(__file__).parent / "cel.txt").read_text().splitl
 
 def program(expression: str) -> Program:
     for_devices = re.search(r"\bdevice\b|\bcel\.", expression)
-    return condition(expression, SELECTORS, ANY) if for_devices else Program(expression, ANYTHING)
+    return selector(expression) if for_devices else Program(expression, ANYTHING)
+
+
+def selector(expression: str) -> Program:
+    found = selection(expression)
+    if isinstance(found, str):
+        raise CompileError(found)
+    return found
 
 
 def value(expression: str, **names: Any) -> Any:
