@@ -56,6 +56,20 @@ def test_a_token_that_is_too_old_is_refused_with_one_that_goes_on_with_what_is_t
     assert [one["metadata"]["name"] for one in rest["items"]] == ["bb", "c", "d"]
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("resourceVersionMatch=Exact", "resourceVersionMatch is forbidden unless resourceVersion is provided"),
+        ("resourceVersionMatch=Near&resourceVersion=1", 'Unsupported value: "Near": supported values: "Exact", "NotOlderThan", ""'),
+        ("resourceVersionMatch=Exact&resourceVersion=0", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
+        ("watch=true&sendInitialEvents=true", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+    ],
+)
+def test_a_match_of_versions_that_says_nothing_is_refused(wire: Wire, query: str, text: str) -> None:
+    status, refusal = wire.ask("GET", f"{MAPS}?{query}")
+    assert status == 422 and text in refusal["message"]
+
+
 def test_events_are_selected_by_who_reports_them_in_both_versions(wire: Wire) -> None:
     event = {
         "metadata": {"name": "e"},

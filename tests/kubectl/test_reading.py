@@ -82,7 +82,7 @@ def test_field_selectors_choose(kubectl: Kubectl, selector: str, names: str) -> 
 
 
 def test_an_unknown_field_label_is_refused(kubectl: Kubectl) -> None:
-    assert 'field label not supported: "spec.hostname"' in kubectl.refused("get", "pods", "--field-selector", "spec.hostname=x")
+    assert "field label not supported: spec.hostname" in kubectl.refused("get", "pods", "--field-selector", "spec.hostname=x")
 
 
 def test_output_as_yaml_json_name_and_jsonpath(kubectl: Kubectl) -> None:

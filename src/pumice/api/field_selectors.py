@@ -48,7 +48,10 @@ def parse_field_selector(text: str, selectable: tuple[str, ...]) -> FieldSelecto
             raise ValueError(f"invalid field selector \"{text}\": can't understand '{part}'")
         name, operator, value = match[1].rstrip(), match[2], match[3]
         if name not in ("metadata.name", "metadata.namespace") and name not in selectable:
-            raise ValueError(f'field label not supported: "{name}"')
+            known = '"metadata.name", "metadata.namespace"'
+            raise ValueError(
+                f"field label not supported: {name}" if selectable else f'"{name}" is not a known field selector: only {known}'
+            )
         terms.append(FieldTerm(tuple(name.split(".")), operator != "!=", re.sub(r"\\(.)", r"\1", value)))
     return tuple(terms)
 

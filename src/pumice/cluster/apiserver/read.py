@@ -119,8 +119,8 @@ class ReadHandler:
             return self._continued(token)
         version = _version(request)
         match = request.query.get("resourceVersionMatch")
-        if match and match not in ("Exact", "NotOlderThan"):
-            raise status.invalid("ListOptions", "meta.k8s.io", "", [("resourceVersionMatch", f'Unsupported value: "{match}"')])
+        if match:
+            _check_match(match, request.query.get("resourceVersion") or "")
         if version > self._store.storage.version:
             raise _too_new(version, self._store.storage.version)
         return _Place(version, None) if match == "Exact" and version else None
@@ -146,8 +146,8 @@ class ReadHandler:
             fields = (*fields, FieldTerm(("metadata", "name"), True, target.name))
         version, initial_events = _version(request), request.flag("sendInitialEvents")
         if initial_events and request.query.get("resourceVersionMatch") != "NotOlderThan":
-            text = "Forbidden: resourceVersionMatch is required to be NotOlderThan when sendInitialEvents is set"
-            raise status.invalid("ListOptions", "meta.k8s.io", "", [("sendInitialEvents", text)])
+            text = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            raise status.invalid("ListOptions", "meta.k8s.io", "", [("resourceVersionMatch", text)])
         if version > self._store.storage.version:
             raise _too_new(version, self._store.storage.version)
         from_start = initial_events or (version == 0 and request.query.get("sendInitialEvents") != "false")
@@ -262,6 +262,19 @@ def selectors_of(label_selector: str, field_selector: str, kind: ServedKind) -> 
     if len(labels) + len(fields) > MOST_CONDITIONS or sum(len(each.values) for each in labels) > MOST_VALUES:
         raise status.bad_request(f"a selector may have at most {MOST_CONDITIONS} conditions and {MOST_VALUES} values")
     return labels, fields
+
+
+def _check_match(match: str, version: str) -> None:
+    """Raises StatusError for a resourceVersionMatch that says nothing."""
+    if not version:
+        text = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+    elif match not in ("Exact", "NotOlderThan"):
+        text = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
+    elif match == "Exact" and version == "0":
+        text = 'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+    else:
+        return
+    raise status.invalid("ListOptions", "meta.k8s.io", "", [("resourceVersionMatch", text)])
 
 
 def _number(request: Request, name: str) -> int:

@@ -188,7 +188,7 @@ def _check_number(schema: Object, value: float, path: str, found: Findings) -> N
 
 def _check_count(schema: Object, count: int, path: str, word: str, found: Findings) -> None:
     if count > schema.get(f"max{word}", count):
-        found.refuse(path, f"Too many: {count}: must have at most {schema[f'max{word}']} items")
+        found.refuse(path, f"Too many: {count}: must have at most {schema[f'max{word}']} item{'' if schema[f'max{word}'] == 1 else 's'}")
     if count < schema.get(f"min{word}", 0):
         found.refuse(path, f"Invalid value: {count}: {path} in body should have at least {schema[f'min{word}']} items")
 
