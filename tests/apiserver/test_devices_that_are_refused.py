@@ -124,3 +124,14 @@ def test_what_devices_take_of_their_node_is_kept_with_the_gate_only(gates: froze
     body = {"status": {"nodeAllocatableResourceClaimStatuses": [charge]}}
     written = made.patch("pods", "p", PatchRequest("strategic", body), "default", "status")
     assert written["status"].get("nodeAllocatableResourceClaimStatuses") == ([charge] if gates else None)
+
+
+def test_claims_may_watch_devices_where_a_namespace_says_so() -> None:
+    made, watching = store(), {"name": "r", "exactly": {"deviceClassName": "gpu", "adminAccess": True}}
+    spec = {"devices": {"requests": [watching]}}
+    with pytest.raises(StatusError, match="admin access to devices requires the"):
+        create(made, TEMPLATES, {"metadata": {"name": "t"}, "spec": {"spec": spec}})
+    label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+    made.patch("namespaces", "default", PatchRequest("merge", label))
+    create(made, CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
+    create(made, TEMPLATES, {"metadata": {"name": "t"}, "spec": {"spec": spec}})

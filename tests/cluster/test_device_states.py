@@ -1,8 +1,9 @@
 """Random states of devices that take of their node's own resources, decided by the real kube-scheduler 1.37 and by ours.
 
 Both stand before a real API server with the gate DRANodeAllocatableResources. Pods come one after the other, each when the last is bound or
-told why it is not. Compared are the places, what is written of the devices, and the reasons. A state that differs is played once more: a
-scheduler whose watch of claims is late may see those of the state before. SEED and STATES choose the states.
+told why it is not. Compared are the places, what is written of the devices, and the reasons. Nodes and claims have names of their own in
+each state: a scheduler sees pods and claims by different watches, and would take a claim for that of the state before. A state that differs
+is played once more. SEED and STATES choose the states.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pumice.api.kinds import (
     ObjectRef,
 )
 from pumice.client.client import Client
-from pumice.client.failures import ApiError
+from pumice.client.failures import ApiError, despite
 from pumice.client.transport import ListScope, PatchType, as_dict
 
 pytestmark = pytest.mark.nightly
@@ -55,10 +56,10 @@ class DeviceState:
         self._draw = random.Random(seed)
         self._pick = self._draw.choice
         self._often = lambda share: self._draw.random() < share
-        self.nodes = {f"n{number}": self._room() for number in range(self._draw.randint(2, 3))}
+        self.nodes = {f"s{seed}-n{number}": self._room() for number in range(self._draw.randint(2, 3))}
         self._kinds = [self._kind() for _ in range(2)]
         self.slices = [self._slice(name) for name in self.nodes]
-        self.claims = [self._claim(f"c{number}") for number in range(self._draw.randint(3, 5))]
+        self.claims = [self._claim(f"s{seed}-c{number}") for number in range(self._draw.randint(3, 5))]
         self.pods = [self._pod(f"p{number}") for number in range(self._draw.randint(4, 6))]
 
     def _room(self) -> dict[str, str]:
@@ -141,7 +142,7 @@ async def outcome(client: Client, state: DeviceState) -> dict[str, Any]:
         await add_node(client, name, room)
         await client.patch(NODES, ObjectRef(name), declared, PatchType.MERGE, subresource="status")
     for published in state.slices:
-        await asyncio.wait_for(until_true(lambda published=published: _created(client, published)), LIMIT_S)
+        await asyncio.wait_for(until_true(lambda published=published: created(client, published)), LIMIT_S)
     for claim in state.claims:
         await client.create(RESOURCE_CLAIMS, claim, "default")
     found = {}
@@ -153,7 +154,7 @@ async def outcome(client: Client, state: DeviceState) -> dict[str, Any]:
     return found
 
 
-async def _created(client: Client, published: Body) -> bool:
+async def created(client: Client, published: Body) -> bool:
     """The API server's admission may not have seen the node yet."""
     try:
         await client.create(RESOURCE_SLICES, published)
@@ -191,19 +192,16 @@ def _settled_text(found: Any) -> Any:
     return sum(map(int, WHOLE.findall(found))), sorted(part for part in found.split(", ") if not WHOLE.search(part))
 
 
-async def clear(client: Client) -> None:
-    for kind in (PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, NODES):
-        await _clear(client, kind)
-
-
-async def _clear(client: Client, kind: Kind) -> None:
-    async for page in client.pages(ListScope(kind)):
-        for raw in page.items:
-            meta = as_dict(raw)["metadata"]
-            ref = ObjectRef(meta["name"], meta.get("namespace", ""))
-            if meta.get("finalizers"):
-                await client.patch(kind, ref, {"metadata": {"finalizers": None}}, PatchType.MERGE)
-            await client.delete(kind, ref, grace_s=0)
+async def clear(client: Client, *kinds: Kind) -> None:
+    for kind in (*kinds, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, NODES):
+        async for page in client.pages(ListScope(kind)):
+            for raw in page.items:
+                meta = as_dict(raw)["metadata"]
+                ref = ObjectRef(meta["name"], meta.get("namespace", ""))
+                with despite(404):
+                    if meta.get("finalizers"):
+                        await client.patch(kind, ref, {"metadata": {"finalizers": None}}, PatchType.MERGE)
+                    await client.delete(kind, ref, grace_s=0)
 
 
 async def outcomes(scheduler: str, states: list[DeviceState], folder: Path) -> list[dict[str, Any]]:

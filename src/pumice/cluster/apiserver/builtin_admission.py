@@ -22,6 +22,8 @@ from pumice.cluster.apiserver.service_account_admission import service_account_r
 from pumice.cluster.apiserver.signing import signing_rules
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
+_CLAIMING = ("resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io")
+_ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 _COMPUTED = ("priority", "preemptionPolicy")
 _GROUPS = {"PodGroup": "pod group", "CompositePodGroup": "composite pod group"}  #: by kind: what texts call it
 
@@ -129,6 +131,7 @@ def own_rules() -> list[AdmissionRule]:
         AdmissionRule((GROUPS[0],), ("CREATE",), mutate=_protected),
         AdmissionRule(("pods",), ("CREATE", "UPDATE"), mutate=_with_tolerations),
         *escalation_rules(),
+        AdmissionRule(_CLAIMING, ("CREATE",), validate=_may_watch_devices),
         AdmissionRule(("*",), ("CREATE",), validate=within_quota),
         AdmissionRule(GROWING, ("UPDATE",), validate=within_quota),
     ]
@@ -140,6 +143,18 @@ def _namespace_lives(review: AdmissionAttributes, lister: AdmissionLister) -> Ad
     namespace = lister.find("namespaces", "", review.namespace)
     if namespace is not None and namespace["metadata"].get("deletionTimestamp"):
         return AdmissionRefusal(f"unable to create new content in namespace {review.namespace} because it is being terminated")
+    return None
+
+
+def _may_watch_devices(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
+    """Only in namespaces with a label for it may claims ask for devices whoever uses them."""
+    spec, namespace = review.obj["spec"], lister.find("namespaces", "", review.namespace)
+    if namespace is not None and (namespace["metadata"].get("labels") or {}).get(_ADMIN_LABEL) == "true":
+        return None
+    for index, request in enumerate((spec.get("devices") or (spec.get("spec") or {}).get("devices") or {}).get("requests") or ()):
+        if (request.get("exactly") or {}).get("adminAccess"):
+            text = f"Forbidden: admin access to devices requires the `{_ADMIN_LABEL}: true` label on the containing namespace"
+            raise review.kind.invalid(review.name, [(f"spec.devices.requests[{index}].adminAccess", text)])
     return None
 
 
