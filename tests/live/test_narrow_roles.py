@@ -12,9 +12,10 @@ from pumice.api.kinds import HYPER_NODES, POD_GROUPS, QUEUES, Kind
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, Page
 from pumice.live.lifecycle import first
+from pumice.live.scheduler.first_queues import make_queues
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.process import Replica, SchedulerSettings, make_queues
+from pumice.live.scheduler.process import Replica, SchedulerSettings
 from tests.kube_scheduler.stage import policy as kube_policy
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy, running, until
@@ -165,7 +166,7 @@ def test_a_replica_is_not_ready_while_it_reads_the_cluster() -> None:
 
 @pytest.mark.parametrize("refusals", [3, 5, 10_000])
 def test_nothing_waits_long_for_queues_whose_webhooks_do_not_answer(refusals: int, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "pumice.live.scheduler.process")
+    caplog.set_level(logging.INFO, "pumice.live.scheduler")
 
     async def story() -> None:
         api = MemoryServer()

@@ -90,7 +90,6 @@ def _larger(left: Usage, right: Usage) -> Usage:
 
 
 def written(usage: Mapping[str, int]) -> dict[str, str]:
-    """The amounts as quantities, sorted by name."""
     return {name: _quantity(name, amount) for name, amount in sorted(usage.items())}
 
 

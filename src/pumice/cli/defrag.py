@@ -162,7 +162,6 @@ class _Execution:
 
 
 async def _pods(client: Client, names: Iterable[str]) -> list[dict[str, Any]]:
-    """All pods of the namespaces of these pods."""
     found = []
     for namespace in sorted({name.partition("/")[0] for name in names}):
         async for page in client.pages(ListScope(PODS, namespace)):

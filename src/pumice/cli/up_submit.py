@@ -41,7 +41,6 @@ class Submitted:
 
     @property
     def everywhere(self) -> bool:
-        """Whether any of the objects is outside the default namespace."""
         return any(namespace_of(obj) not in ("", "default") for obj in self.objects)
 
     def pods(self) -> list[Object]:

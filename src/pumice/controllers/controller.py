@@ -140,7 +140,6 @@ class Prepares(Protocol):
 
 
 def itself(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    """The key of the changed object."""
     return (key_of(change.object),)
 
 

@@ -53,7 +53,6 @@ ADMISSION = (kinds.QUEUE, kinds.NAMESPACE)  #: what admission rules look up
 
 
 def single_scopes(wanted: Iterable[tuple[str, Key]]) -> dict[str, ListScope]:
-    """The scopes of single objects, by kind and name."""
     return {
         f"{kind} {key.namespace}/{key.name}": ListScope(RESOURCES[kind], key.namespace, field_selector=f"metadata.name={key.name}")
         for kind, key in wanted
@@ -61,7 +60,6 @@ def single_scopes(wanted: Iterable[tuple[str, Key]]) -> dict[str, ListScope]:
 
 
 def is_shown(subject: Object, scope: ListScope) -> bool:
-    """Whether the label selector of a scope selects the object."""
     return not scope.label_selector or scope.label_selector in labels_of(subject)
 
 

@@ -53,7 +53,6 @@ def _as_written(args: Any, wildcards: tuple[str, ...] = ()) -> Fields:
 
 
 def _usual(policy: Policy) -> frozenset[str]:
-    """The switches that are off for all plugins."""
     plugins = [choice for tier in policy.tiers for choice in tier]
     return frozenset.intersection(*(choice.off for choice in plugins)) if plugins else frozenset()
 

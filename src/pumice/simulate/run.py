@@ -113,5 +113,4 @@ def summarize(scenario: Scenario, workload: Workload, record: Record) -> Summary
 
 
 def as_objects(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Rows of jobs.csv by column name."""
     return [dict(zip(columns.JOBS, row, strict=True)) for row in rows]

@@ -28,7 +28,6 @@ class UserInfo(NamedTuple):
 
 
 def account_groups(namespace: str) -> tuple[str, ...]:
-    """The groups of the service accounts of a namespace."""
     return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
 
 

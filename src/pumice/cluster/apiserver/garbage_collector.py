@@ -58,7 +58,6 @@ class OwnerGraph:
             self._dependents.setdefault(reference["uid"], set()).add(place)
 
     def of(self, uid: str) -> Collection[Place]:
-        """The places of the dependents of an owner."""
         return self._dependents.get(uid, ())
 
     def lost(self, alive: set[str]) -> list[Place]:

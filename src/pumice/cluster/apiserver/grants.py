@@ -106,7 +106,6 @@ def _holds(held: _Held, side: int, sides: int, value: str) -> bool:
 
 
 def _values(rule: Object, field: str) -> tuple[str, ...]:
-    """The values of a field, each once."""
     return tuple(dict.fromkeys(rule.get(field) or ()))
 
 

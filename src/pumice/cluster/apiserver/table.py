@@ -70,7 +70,6 @@ def _row(columns: tuple[Column, ...], obj: Object, now: float, include: str, api
 
 
 def partial(obj: Object, api_version: str) -> Object:
-    """An object's metadata alone."""
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": obj["metadata"]}
 
 

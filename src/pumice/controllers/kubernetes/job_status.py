@@ -105,7 +105,6 @@ def indexed(job: Object) -> bool:
 
 
 def by_index(job: Object) -> bool:
-    """Whether failures are limited per index."""
     return indexed(job) and spec_of(job).get("backoffLimitPerIndex") is not None
 
 

@@ -208,7 +208,6 @@ class LiveMetrics:
         return [*self._families, *self.queues.families, *self.kube.families]
 
     def page(self) -> str:
-        """The text that a scrape gets."""
         return render(self.families())
 
 

@@ -2,10 +2,6 @@
 
 Replicas that do not lead wait without reading the cluster. A new leader reads it afresh, so that it knows everything that its predecessor
 wrote. Every write of the scheduler asks the fence of the election. A replica that loses the lead ends, and is started again from outside.
-
-The two queues that must exist before any job is scheduled: `root`, and the queue of PodGroups that name none. Every replica creates them.
-Webhooks of queues that do not answer yet may keep them away for minutes: everything else starts meanwhile. A replica is not ready
-before, so that whoever waits for an installation finds the queues; but webhooks that never answer must not hold it back for good.
 """
 
 from __future__ import annotations
@@ -15,7 +11,6 @@ import logging
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,23 +18,23 @@ import msgspec
 
 from pumice import __version__, interpreter
 from pumice.api import InputError
-from pumice.api.defaults import required_queues
-from pumice.api.kinds import LEASES, QUEUES, ObjectRef
+from pumice.api.kinds import LEASES, ObjectRef
 from pumice.api.plural import counted
 from pumice.client.access import Access
-from pumice.client.client import Backoff, Client
+from pumice.client.client import Client
 from pumice.client.events import EventRecord, InvolvedObject
-from pumice.client.failures import ApiError, KubeError, despite
+from pumice.client.failures import KubeError
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.rate_limit import ClientLimits
-from pumice.client.transport import Transport, as_dict
+from pumice.client.transport import as_dict
 from pumice.http.listener import Handler, Listener
 from pumice.http.messages import Request, Response, Stream
 from pumice.inputs.recording.state_file import dump
-from pumice.live.clock import Clock, WallClock
+from pumice.live.clock import WallClock
 from pumice.live.lifecycle import ReplicaSettings, end_signal, first, while_leading
 from pumice.live.pages import insights, listeners, probes
 from pumice.live.scheduler.answering import PATH, FitQuestions, Forecasts, Headlines
+from pumice.live.scheduler.first_queues import awaited, make_queues
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import SCHEDULER, LiveMetrics
@@ -56,58 +51,8 @@ if TYPE_CHECKING:
     from pumice.live.scheduler.comparison import Comparison
     from pumice.live.scheduler.shadow import Shadow
 
-RETRY = Backoff(1.0, 5.0)
-UNTOLD = 4  #: tries of which nothing is told: webhooks that are installed with us answer a little later
 PATIENCE_S = 5.0  #: how long the start waits for them
-READY_WITHOUT_S = 120.0  #: how long readiness waits for them
 log = logging.getLogger(__name__)
-
-
-async def make_queues(transport: Transport, default_queue: str, clock: Clock) -> None:
-    """Create the two queues if they do not exist, however often that fails. A server without the kind Queue is logged, and the scheduler
-    goes on without queues."""
-    for name, reclaimable in required_queues(default_queue).items():
-        for tries in count():
-            try:
-                await _make(transport, name, reclaimable)
-                if tries > UNTOLD:
-                    log.info("queue %s is there", name)
-                break
-            except KubeError as error:
-                if isinstance(error, ApiError) and error.code == 404:
-                    log.warning("this server has no queues (scheduling.volcano.sh is not installed)")
-                    return
-                if isinstance(error, ApiError) and error.code == 403:
-                    log.warning("our role does not let us make queue %s, so it must be there: %s", name, error)
-                    break
-                level = logging.WARNING if tries == UNTOLD else logging.DEBUG
-                log.log(level, "queue %s was not made, and is tried again and again: %s", name, error)
-                await clock.sleep(RETRY.delay_s(tries, 1.0))
-
-
-async def _awaited(making: asyncio.Task[None]) -> None:
-    """Wait for the queues for as long as readiness does."""
-    done, _ = await asyncio.wait([making], timeout=READY_WITHOUT_S)
-    if not done:
-        log.warning("the first queues could not be made for %.0f s: this replica is ready without them", READY_WITHOUT_S)
-
-
-async def _make(transport: Transport, name: str, reclaimable: bool) -> None:
-    with despite(404):
-        await transport.get(QUEUES, ObjectRef(name))
-        return
-    with despite("AlreadyExists"):
-        await transport.create(QUEUES, queue_object(name, reclaimable), repeatable=True)
-
-
-def queue_object(name: str, reclaimable: bool) -> dict[str, object]:
-    return {
-        "apiVersion": QUEUES.api_version,
-        "kind": QUEUES.kind,
-        "metadata": {"name": name},
-        "spec": {"weight": 1, "reclaimable": reclaimable, "dequeueStrategy": "traverse", "guarantee": {}},
-        "status": {"reservation": {}},
-    }
 
 
 SCRAPES_WAIT_S = 2.0  #: how long a scrape waits for the end of a cycle; after that, gauges of jobs and queues show their last values
@@ -186,7 +131,7 @@ class Replica:
         async with AsyncExitStack() as stack:
             if policy.reads_volcano:
                 making = asyncio.create_task(make_queues(client, self._settings.options.default_queue, self._clock))
-                self._queues = asyncio.create_task(_awaited(making))
+                self._queues = asyncio.create_task(awaited(making))
                 stack.callback(making.cancel)
                 stack.callback(self._queues.cancel)
                 await asyncio.wait([making], timeout=PATIENCE_S)

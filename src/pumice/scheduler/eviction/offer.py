@@ -104,5 +104,4 @@ class Offer:
 
 
 def importance(task: Task) -> int:
-    """The priority of a pod, or of its job if that is greater."""
     return max(task.pod_priority, task.job.priority if task.job is not None else 0)

@@ -135,7 +135,6 @@ def unless_gone(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
 
 
 def row_of(cluster: Cluster, event: ClusterEvent) -> int:
-    """The row of the event's node; -1 if the node is gone."""
     return cluster.nodes.rows.get(event.node, -1)
 
 

@@ -120,7 +120,6 @@ class OpenPlugins:
         return self._rules(plugin, form, lambda hook: True) if failure is None else [form.broken(failure)]
 
     def named(self, name: str) -> Any:
-        """The plugin of this name, or None."""
         return next((plugin for plugin in self.everyone if plugin.name == name), None)
 
     def _question(self, hook: str) -> Method:

@@ -211,7 +211,6 @@ class Policy(Struct, frozen=True, dict=True):
         return any(action.name == name for action in dropwhile(lambda action: action.name != than, self.actions))
 
     def has_hook(self, hook: str) -> bool:
-        """Whether any plugin takes part in the hook."""
         return hook in self.takers
 
     def has_plugin(self, name: str) -> bool:

@@ -165,7 +165,6 @@ class Session(Questions):
     # -- what the session knows
 
     def plugin(self, name: str) -> Any:
-        """The session's plugin of this name, or None."""
         return self.plugins.named(name)
 
     def memory(self, plugin: str) -> dict[str, Any]:

@@ -159,12 +159,10 @@ class NodeFinder:
 
     @property
     def _tried(self) -> int:
-        """How many nodes are tried."""
         return self.table.count if self.placement is None else int(np.count_nonzero(self.placement))
 
     @property
     def _among(self) -> Mask:
-        """The rows that are tried."""
         return self.table.alive if self.placement is None else self.placement
 
     def _find(self, task: Task, evaluation: Evaluation) -> int | FitError:

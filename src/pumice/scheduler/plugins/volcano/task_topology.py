@@ -216,7 +216,6 @@ class TaskTopology(Plugin):
                     self._managed[job.uid] = Buckets(job, relations, session.cluster)
 
     def buckets(self, task: Task) -> Buckets | None:
-        """The buckets of the task's job; None if the job has no topology."""
         return self._managed.get(task.job.uid) if task.job is not None else None
 
     def task_order(self, task: Task) -> tuple[int, ...]:

@@ -63,7 +63,6 @@ def port(given: str, default: str) -> int:
 
 
 def containers(pod: Object) -> Iterator[Object]:
-    """The pod's init containers and containers."""
     for part in ("initContainers", "containers"):
         yield from pod["spec"].get(part) or ()
 

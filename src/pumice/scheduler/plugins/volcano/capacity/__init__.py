@@ -250,7 +250,6 @@ class Capacity(Plugin):
         return owner is None or not owner.may_lose(task.template)
 
     def eviction_cache_key(self, evictor: Task) -> bytes:
-        """The key of the resources that the evictor requests."""
         return asked_for(evictor.template.request).tobytes()
 
     def _may_lose(self, books: Books, owner: QueueAccount, task: Task, taker: QueueAccount, reclaimer: Task) -> bool:
@@ -315,7 +314,6 @@ class Books:
         return fits(account.guarantee, self._of(account) - task.template.request)
 
     def undeserved(self, account: QueueAccount, task: Task) -> bool:
-        """Whether the task requests no resource that the queue deserves."""
         return not (asked_for(task.template.request) & (account.deserved >= EPSILON)).any()
 
     def above_deserved(self, account: QueueAccount, task: Task) -> bool:

@@ -35,7 +35,6 @@ class NumaTopology:
         return frozenset(cpu for cpu in cpus if cpu in self._numa and mask >> self._numa[cpu] & 1)
 
     def per_node(self, cpus: Iterable[int]) -> Counter[int]:
-        """The number of these CPUs on each NUMA node."""
         return Counter(self._numa[cpu] for cpu in cpus if cpu in self._numa)
 
     def take(self, free: Cpus, number: int) -> Cpus | None:
