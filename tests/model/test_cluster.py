@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 
 import pytest
@@ -16,7 +15,7 @@ from pumice.api.structs import convert
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model import nodes, promises, status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import CPU, MOST_SHARED, dominant_share
+from pumice.scheduler.model.resources import CPU, MOST_SHARED, dominant_share, unpacked
 from pumice.scheduler.model.template import Template
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.builders import Builder
@@ -109,9 +108,9 @@ def test_nodes_that_come_and_go_for_ever_make_nothing_longer() -> None:
 def test_minimums_that_are_all_different_are_not_kept_for_ever() -> None:
     dimensions = cluster().dimensions
     for milli in range(2 * MOST_SHARED):
-        found = dimensions.shared({"cpu": quantity(f"{milli}m")})
-    assert found[0] == 2 * MOST_SHARED - 1
-    assert len(dimensions._shared) <= MOST_SHARED
+        found = dimensions.packed({"cpu": quantity(f"{milli}m")})
+    assert unpacked(found, 1)[0] == 2 * MOST_SHARED - 1
+    assert len(dimensions._packed) <= MOST_SHARED
 
 
 def test_equal_pods_share_a_template_though_the_server_gives_each_a_token_of_its_own() -> None:
@@ -122,16 +121,6 @@ def test_equal_pods_share_a_template_though_the_server_gives_each_a_token_of_its
         made.put("Pod", convert({"metadata": {"name": name}, "spec": {"volumes": volumes}}, Pod))
     one, other, different = (made.tasks[f"default/{name}"].template for name in "abc")
     assert one is other and one is not different
-
-
-def test_what_pods_shared_is_forgotten_with_the_last_of_them() -> None:
-    made = cluster(pod("a").cpu(1), pod("b").cpu(1))
-    template = weakref.ref(made.tasks["default/a"].template)
-    assert template() is made.tasks["default/b"].template
-    made.remove("Pod", "default/a")
-    assert template() is not None
-    made.remove("Pod", "default/b")
-    assert template() is None
 
 
 def test_a_pod_recreated_under_its_name_is_another_pod() -> None:

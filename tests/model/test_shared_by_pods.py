@@ -5,16 +5,13 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from pumice.api.meta import Metadata
-from pumice.api.pod import PodSpec
-from pumice.api.quantity import quantity
+from pumice.api.pod import Pod, PodSpec
 from pumice.api.structs import convert
-from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus
 from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.seldom import NOTHING
 from pumice.scheduler.model.shared_templates import FEW, Pairs, Shared
-from pumice.scheduler.model.template import requested_by_containers
-from pumice.testing import cluster, pod
+from pumice.scheduler.model.template import Template, requested_by_containers
+from pumice.testing import cluster, pod, podgroup
 
 
 def test_equal_labels_are_one_object_and_those_that_nobody_has_any_longer_are_forgotten() -> None:
@@ -46,20 +43,29 @@ def test_places_of_labels_are_forgotten_where_all_pods_have_other_names() -> Non
     assert all(each == {f"name-{number}": "x"} for number, each in enumerate(kept))
 
 
-def test_equal_specs_of_podgroups_are_one_object_unless_they_have_more_than_the_usual() -> None:
-    shared = Shared(Dimensions(frozenset()))
+def test_podgroups_are_kept_as_they_are_written_and_their_parts_are_shared_by_those_that_are_alike() -> None:
+    read = cluster(*(podgroup(name, 2).annotation("a", "b") for name in ("one", "other")))
+    one, other = (read.jobs[f"default/{name}"] for name in ("one", "other"))
+    assert one.group is not None and other.group is not None
+    assert one.group.metadata.name == "one" and one.group.metadata.annotations == {"a": "b"} and one.group.spec == other.group.spec
+    assert all(mine is its for mine, its in zip(one.written, other.written, strict=True))
+    read.remove("PodGroup", "default/one")
+    assert one.group is None
 
-    def spec(cpu: int, **more: Any) -> PodGroupSpec:
-        return shared.group(PodGroup(Metadata(name="g"), PodGroupSpec(1, min_resources={"cpu": quantity(cpu)}, **more))).spec
 
-    assert spec(1) is spec(1) and spec(1) == PodGroupSpec(1, min_resources={"cpu": quantity(1)})
-    assert spec(1, min_task_member={"a": 1}).min_task_member == {"a": 1}
-    running = PodGroup(Metadata(name="g"), spec(1), PodGroupStatus(running=1))
-    assert shared.group(running) == running and shared.group(PodGroup(Metadata(name="h"), spec(1))).status == PodGroupStatus()
-    first = spec(1)
-    for number in range(2, FEW + 2):
-        spec(number)
-    assert spec(1) == first and spec(1) is not first
+def test_templates_that_no_pod_has_any_longer_are_forgotten() -> None:
+    dimensions = Dimensions(frozenset())
+    shared = Shared(dimensions)
+
+    def template(cpu: int) -> Template:
+        containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
+        return shared.template(convert({"metadata": {"name": "p"}, "spec": {"containers": containers}}, Pod))
+
+    kept = [template(number) for number in range(1, FEW)]
+    for number in range(FEW, 5 * FEW):
+        template(number)
+    assert len(shared._templates) <= 3 * FEW
+    assert all(template(number) is each for number, each in enumerate(kept, 1))
 
 
 def _pairs() -> int:

@@ -2,7 +2,7 @@
 
 A quantity is used in one of two units, each rounded up to an integer as Kubernetes does: `milli` (CPU, extended resources) or `whole`
 (bytes, counts). As in Kubernetes, no quantity is greater than MOST: a greater one is read as MOST. Digits beyond a billionth only round
-up. So the cost of reading is linear in the length of the text. Equal texts share one `Quantity`.
+up. So the cost of reading is linear in the length of the text. Texts that were read lately share one `Quantity`.
 """
 
 import re
@@ -11,6 +11,7 @@ from functools import lru_cache
 MOST = 2**63 - 1  #: the greatest amount, in whole units
 SHORT = 4  #: an amount with at most this many characters is shown exactly
 LONGEST_KEPT = 64  #: a text with at most this many characters is kept as written
+READ_LATELY = 4096  #: so many texts are not read again
 
 _FORM = re.compile(r"([+-]?)(?:(\d++)(?:\.(\d*+))?|\.(\d++))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d++))?\Z", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -38,6 +39,13 @@ class Quantity:
     def whole(self) -> int:
         """In whole units, rounded up."""
         return -(-self.milli // 1000)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is written in the same way."""
+        return isinstance(other, Quantity) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
     def __repr__(self) -> str:
         return f"Quantity({self.text})"
@@ -71,7 +79,7 @@ def _parsed(text: str) -> tuple[int, str | None, str | None]:
     return -nano if sign == "-" else nano, suffix, exponent
 
 
-_kept = lru_cache(maxsize=65536)(_read)
+_kept = lru_cache(maxsize=READ_LATELY)(_read)
 
 
 def _power(suffix: str | None, exponent: str | None) -> int:
@@ -130,7 +138,7 @@ def _decimal(nano: int, with_exponent: bool) -> str:
     return f"{amount}e{power}" if with_exponent else f"{amount}{_LETTERS[power]}"
 
 
-_kept_canonical = lru_cache(maxsize=65536)(_canonical)
+_kept_canonical = lru_cache(maxsize=READ_LATELY)(_canonical)
 
 
 def is_gpu(resource: str) -> bool:

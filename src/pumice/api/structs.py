@@ -104,3 +104,16 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_encode)
 
 def encode(value: Any) -> bytes:
     return _ENCODER.encode(value)
+
+
+_PACKER = msgspec.msgpack.Encoder(enc_hook=_encode)
+
+
+def pack(value: Any) -> bytes:
+    """The value in the least memory: as MessagePack, which `unpacker` reads."""
+    return _PACKER.encode(value)
+
+
+@lru_cache(maxsize=256)
+def unpacker(kind: type[T]) -> msgspec.msgpack.Decoder[T]:
+    return msgspec.msgpack.Decoder(kind, dec_hook=_decode)

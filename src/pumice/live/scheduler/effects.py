@@ -124,7 +124,7 @@ def _are_due(ended: Conclusion, sent_status: SentStatus, now: float) -> bool:
 
 def _is_noted(quiet: Quiet, job: Job, sent_status: SentStatus) -> bool:
     """Whether everything that was reported of a job has been sent."""
-    if quiet.group is not job.group or quiet.note is not sent_status.groups.get(job.uid):
+    if quiet.group != job.written or quiet.note is not sent_status.groups.get(job.uid):
         return False
     return quiet.marks == [sent_status.pods.get(uid) for uid in job.tasks]
 
@@ -169,7 +169,7 @@ def _note_quiet(ended: Conclusion, sent_status: SentStatus, due: dict[str, float
         for member in outcome.members:
             marks = [sent_status.pods.get(task.uid) for task in member.tasks]
             until = due.get(member.uid, inf)
-            sent_status.quiet[member.uid] = Quiet(reported, member.job.group, sent_status.groups.get(member.uid), marks, until)
+            sent_status.quiet[member.uid] = Quiet(reported, member.job.written, sent_status.groups.get(member.uid), marks, until)
 
 
 def _event_records(cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: float) -> list[EventRecord]:

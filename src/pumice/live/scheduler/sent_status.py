@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Struct
 
 from pumice.api.kinds import POD_GROUPS, QUEUES
-from pumice.api.volcano import PodGroup
 from pumice.live.scheduler.requests import WriteStatus
 from pumice.live.scheduler.write_backoff import WriteBackoff
 from pumice.scheduler.model import Job, Task, Vector
@@ -75,7 +74,7 @@ class Quiet(Struct, frozen=True):
     """The state of a job of which everything has been reported. As long as all of it is the same, there is nothing to report."""
 
     reported: Hashable  #: what a cycle reported of the job
-    group: PodGroup | None
+    group: tuple[bytes, bytes]  #: as it is written
     note: GroupNote | None
     marks: list[Mark | None]  #: of its pods
     until: float

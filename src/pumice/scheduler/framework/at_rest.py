@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 BLOCK = 20_000  #: so many comparisons of a job with a node at once: their numbers fit into the first caches
 MANY = 2.0**40  #: so many pods fit into room without a bound
+FEW_KINDS = 500  #: of so few classes is not forgotten what was made of their templates
 
 
 class Needs:
@@ -80,7 +81,7 @@ class Needs:
 
     def _grow(self) -> None:
         before = len(self.pods)
-        more = max(64, before)
+        more = max(64, before // 4)
         self.amounts, self.minimum = (np.pad(each, ((0, 0), (0, more))) for each in (self.amounts, self.minimum))
         counts = self.pods, self.waiting, self.taking, self.least
         self.pods, self.waiting, self.taking, self.least = (np.pad(each, (0, more)) for each in counts)
@@ -104,6 +105,9 @@ class Needs:
             self.amounts[:, slot] = templates[0].taken
         elif templates:
             self.amounts[:, slot] = np.min([template.taken for template in templates], axis=0)
+        if len(self.slots) > FEW_KINDS:
+            for template in tasks:
+                template.forget()
 
     def enough(self, slots: Rows, room: Table, least: NDArray[np.int_]) -> Mask:
         """Which of these slots might find room [resource, node] for `least` pods of a job: by the resources of each node alone."""

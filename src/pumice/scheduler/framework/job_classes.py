@@ -201,7 +201,7 @@ def _basis(session: Session) -> tuple[Any, ...]:
 def _roughly(job: Job) -> Hashable:
     """What jobs that are alike have in common, as far as it is cheap to know."""
     assert job.queue is not None
-    first = next((task.template for task in job.tasks.values()), _least(job))
+    first = next((task.template for task in job.tasks.values()), job.least)
     return job.queue.name, job.namespace, job.priority, job.min_member, len(job.tasks), job.phase, first
 
 

@@ -195,7 +195,13 @@ def scheduling_reason(session: Session, task: Task, last: LastTry | None, state:
     if errors is not None:
         return UNSCHEDULABLE, str(errors)
     headline = session.refused_by_queue.get(task.uid)
-    return UNSCHEDULABLE, f"{state}. {headline}" if headline else state
+    return UNSCHEDULABLE, _joined(state, headline) if headline else state
+
+
+@lru_cache(maxsize=1)
+def _joined(state: str, headline: str) -> str:
+    """Both texts, as one object for all pods of a job."""
+    return f"{state}. {headline}"
 
 
 def _not_admitted(session: Session, job: Job) -> GroupCondition | None:

@@ -286,7 +286,6 @@ class Cluster:
         return queue
 
     def _put_group(self, group: PodGroup) -> None:
-        group = self._shared.group(group)
         uid = f"{group.metadata.namespace or 'default'}/{group.metadata.name}"
         job = self.jobs.get(uid)
         if job is None:
@@ -294,8 +293,7 @@ class Cluster:
         else:
             if job.group is not None:
                 self._unlink(job)
-            job.group = group
-            job.read(self.dimensions)
+            job.read(group, self.dimensions)
         self._expect(job)
         if job.tasks:
             for index in self._indexes.values():

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from pumice.api import duration
 from pumice.api.annotations import (
@@ -27,10 +29,23 @@ from pumice.api.annotations import (
     QUEUE_GATE,
     SLA_WAITING_TIME,
 )
-from pumice.api.volcano import PodGroup
+from pumice.api.meta import Metadata
+from pumice.api.structs import pack, unpacker
+from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus
 from pumice.scheduler.model import status
-from pumice.scheduler.model.promises import NO_PROMISES
-from pumice.scheduler.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, as_vector, beyond, no_sum
+from pumice.scheduler.model.promises import NO_PROMISES, fitted
+from pumice.scheduler.model.resources import (
+    FEW_READ,
+    MOST_OF_MANY,
+    MOST_SHARED,
+    Dimensions,
+    Sum,
+    Vector,
+    as_vector,
+    beyond,
+    no_sum,
+    unpacked,
+)
 from pumice.scheduler.model.seldom import NOTHING, Seldom
 from pumice.scheduler.model.subjob import SubJobs
 from pumice.scheduler.model.task import Task, flag, revocable_zone
@@ -58,14 +73,15 @@ class Job:
     """A PodGroup with its tasks. Without a PodGroup (`group` None) the job has no queue, and Volcano's actions do not place its tasks."""
 
     __slots__ = (
+        "_about",
+        "_rest",
         "annotations",
         "counts",
         "created",
-        "estimate",
-        "group",
+        "has_min_resources",
         "holding",
+        "least",
         "min_member",
-        "min_resources",
         "namespace",
         "pending",
         "pending_best_effort",
@@ -75,7 +91,6 @@ class Job:
         "promises",
         "queue",
         "ready_count",
-        "role_minimum",
         "seldom",
         "tasks",
         "uid",
@@ -84,19 +99,22 @@ class Job:
 
     beyond = Seldom("")  #: an amount of its minimum resources that no cluster has
     waiting_time = Seldom[float | None](None)
+    estimate = Seldom[float | None](None)  #: how long its pods are expected to run
+    role_minimum = Seldom[Mapping[str, int]](NOTHING)
     zone = Seldom("")
     never_preempted = Seldom(False)
     allocated_hypernode = Seldom("")
     held_places = Seldom("")
     nominated_hypernodes = Seldom(NOTHING)  #: sub-job uid to HyperNode, set by gang preemption
+    asks_for_topology = Seldom(False)  #: whether the job or one of its sub-group policies has a network topology
+    has_one_part = Seldom(True)  #: whether no sub-group policy splits the job into sub-jobs
     _subjobs = Seldom[SubJobs | None](None)
 
     def __init__(self, uid: str, dimensions: Dimensions, group: PodGroup | None = None) -> None:
         self.seldom = NOTHING
         self.uid = uid
         self.namespace = intern(uid.partition("/")[0])
-        self.group = group
-        self.read(dimensions)  # before vectors are made: it may make all vectors longer
+        self.read(group, dimensions)  # before vectors are made: it may make all vectors longer
         self.queue: Queue | None = None
         self.tasks: dict[str, Task] = {}
         self.pending = self.tasks  #: the Pending tasks; as long as all are Pending the same dictionary
@@ -108,19 +126,23 @@ class Job:
         self.priority = 0
         self.waiting_since: float | None = None  #: time of the first cycle whose action enqueue saw it
 
-    def read(self, dimensions: Dimensions) -> None:
-        """Take over the PodGroup's fields."""
-        group = self.group
+    def read(self, group: PodGroup | None, dimensions: Dimensions) -> None:
+        """Take over a PodGroup."""
+        self.group = group
         spec = group.spec if group else None
         meta = group.metadata if group else None
+        policies = (spec.sub_group_policy if spec else None) or ()
         annotations, labels = (meta.annotations if meta else None) or NOTHING, (meta.labels if meta else None) or NOTHING
         self.min_member = (spec.min_member if spec else None) or 0
-        self.role_minimum: Mapping[str, int] = (spec.min_task_member if spec else None) or NOTHING
+        self.role_minimum = (spec.min_task_member if spec else None) or NOTHING
         self.created = meta.created if meta else 0.0
-        self.min_resources: Vector = dimensions.shared(spec.min_resources if spec else None)
+        self.has_min_resources = spec is not None and spec.min_resources is not None
+        self.least = dimensions.packed(spec.min_resources if spec else None)  #: `min_resources`
+        self.asks_for_topology = spec is not None and (spec.network_topology is not None or any(p.network_topology for p in policies))
+        self.has_one_part = not policies
         self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)
         self.waiting_time = _waiting_time(annotations)
-        self.estimate = _seconds(annotations.get(ESTIMATE))  #: how long its pods are expected to run
+        self.estimate = _seconds(annotations.get(ESTIMATE))
         self.preemptable = flag(annotations, labels, PREEMPTABLE, default=False)
         self.never_preempted = annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)) is not None and not self.preemptable
         self.zone = revocable_zone(annotations)
@@ -132,8 +154,7 @@ class Job:
 
     def widen(self, dimensions: Dimensions) -> None:
         self.holding = dimensions.fitted(self.holding)
-        self.min_resources = dimensions.fitted(self.min_resources)
-        self.promises = self.promises.fitted(dimensions)
+        self.promises = fitted(self.promises, dimensions)
 
     def __repr__(self) -> str:
         return f"<Job {self.uid} {self.phase}>"
@@ -141,6 +162,32 @@ class Job:
     @property
     def name(self) -> str:
         return self.uid[len(self.namespace) + 1 :]
+
+    @property
+    def group(self) -> PodGroup | None:
+        """The PodGroup. It is kept as it is written, which takes a third of the memory, and read when it is asked for."""
+        return _read(self.uid, *self.written) if self._rest else None
+
+    @group.setter
+    def group(self, group: PodGroup | None) -> None:
+        self._about = self._rest = b""
+        if group is not None:
+            self._about = _shared(pack(replace(group.metadata, name="", namespace=None)))
+            self._rest = _shared(pack((group.spec, group.status)))
+
+    @property
+    def written(self) -> tuple[bytes, bytes]:
+        """The PodGroup as it is written: its metadata without its name, and its spec and status, which PodGroups that are alike share."""
+        return self._about, self._rest
+
+    @property
+    def min_resources(self) -> Vector:
+        return unpacked(self.least, self.width)
+
+    @property
+    def width(self) -> int:
+        """The length of its vectors."""
+        return int(self.holding.shape[1])
 
     @property
     def subjobs(self) -> SubJobs:
@@ -151,15 +198,9 @@ class Job:
         return self._subjobs
 
     @property
-    def asks_for_topology(self) -> bool:
-        """Whether the job or one of its sub-group policies has a network topology."""
-        spec = self.group.spec if self.group else None
-        return spec is not None and (spec.network_topology is not None or any(p.network_topology for p in spec.sub_group_policy or ()))
-
-    @property
     def tier_names(self) -> list[str]:
         """The names of tiers of HyperNodes that its topologies have."""
-        spec = self.group.spec if self.group else None
+        spec = self.group.spec if self.asks_for_topology and self.group else None
         asked = (spec.network_topology, *(p.network_topology for p in spec.sub_group_policy or ())) if spec is not None else ()
         return [topology.highest_tier_name for topology in asked if topology is not None and topology.highest_tier_name]
 
@@ -168,17 +209,8 @@ class Job:
         return (self.group.metadata.labels if self.group is not None else None) or NOTHING
 
     @property
-    def has_min_resources(self) -> bool:
-        return self.group is not None and self.group.spec.min_resources is not None
-
-    @property
     def role_minimum_total(self) -> int:
         return sum(self.role_minimum.values())
-
-    @property
-    def has_one_part(self) -> bool:
-        """Whether no sub-group policy splits the job into sub-jobs."""
-        return self.group is None or not self.group.spec.sub_group_policy
 
     @property
     def held(self) -> Vector:
@@ -187,7 +219,7 @@ class Job:
     @property
     def asking(self) -> Sum:
         """The sum of the requests of Pending tasks. Few ask for it, so it is not kept."""
-        total = no_sum(self.holding.shape[1])
+        total = no_sum(self.width)
         for template, count in Counter([task.template for task in self.pending.values()]).items():
             total = total + count * template.exactly
         return total
@@ -334,6 +366,22 @@ class Job:
         if not self.has_min_resources:
             return False
         return self.phase == INQUEUE or (self.phase == RUNNING and self.allocated_count >= self.min_member)
+
+
+_ABOUT, _REST = unpacker(Metadata), unpacker(tuple[PodGroupSpec, PodGroupStatus])
+
+
+@lru_cache(maxsize=FEW_READ)
+def _read(uid: str, about: bytes, rest: bytes) -> PodGroup:
+    namespace, _, name = uid.partition("/")
+    spec, status = _REST.decode(rest)
+    return PodGroup(replace(_ABOUT.decode(about), name=name, namespace=namespace), spec, status)
+
+
+@lru_cache(maxsize=MOST_SHARED)
+def _shared(written: bytes) -> bytes:
+    """One object for what was written before."""
+    return written
 
 
 def _waiting_time(annotations: Mapping[str, str]) -> float | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pumice.scheduler.model.resources import PODS, Dimensions, Sum, Vector, as_sum
+from pumice.scheduler.model.resources import PODS, Dimensions, Sum, Vector, as_sum, exactly
 
 if TYPE_CHECKING:
     from pumice.scheduler.model.job import Job
@@ -22,14 +22,11 @@ class Promises(NamedTuple):
     surplus: Sum | None = None  #: in Queue.surplus: what it holds above its minimum
     admitted: Sum | None = None  #: in Queue.promised: what overcommit counts
 
-    def fitted(self, dimensions: Dimensions) -> Promises:
-        return Promises(*(None if part is None else dimensions.fitted(part) for part in self))
-
 
 NO_PROMISES = Promises()
+OF_NEWCOMER = Promises()  #: of a job that reserves room and holds nothing yet: it may still request all of its minimum
 
-#: Promises by what they depend on. The key has the `id` of a vector of minimum resources, so that vector is kept with them.
-KnownPromises = dict[tuple[bytes, int, bool, str], tuple[Vector, Promises]]
+KnownPromises = dict[tuple[bytes, bytes, bool, str], Promises]  #: by what they depend on
 MOST_KNOWN = 512
 
 
@@ -39,13 +36,15 @@ def refresh_promises(job: Job, known: KnownPromises) -> None:
         _replace(job, _promises(job))
         return
     holding, reserves = job.holding.tobytes(), job.reserves and not job.beyond
-    holds = bool(holding.strip(b"\0"))  # a job that neither holds nor reserves anything has no part in any sum
-    question = holding, id(job.min_resources) if reserves or holds else 0, reserves, job.phase
+    if not holding.strip(b"\0"):
+        _replace(job, OF_NEWCOMER if reserves else NO_PROMISES)
+        return
+    question = holding, job.least, reserves, job.phase
     if question not in known:
         if len(known) >= MOST_KNOWN:
             known.clear()
-        known[question] = job.min_resources, _promises(job) if holds or not reserves else _of_newcomer(job)
-    _replace(job, known[question][1])
+        known[question] = _promises(job)
+    _replace(job, known[question])
 
 
 def _promises(job: Job) -> Promises:
@@ -57,15 +56,24 @@ def _promises(job: Job) -> Promises:
     return Promises(_kept(rest), _kept(surplus if surplus.any() else None), _kept(counted))
 
 
-def _of_newcomer(job: Job) -> Promises:
-    """The promises of a job that reserves room and holds nothing yet: it may still request all of its minimum."""
-    least = as_sum(job.min_resources)
+def _parts(job: Job, promises: Promises) -> Promises:
+    """The promises to a job. Those to a newcomer are not kept: of its minimum they are quickly made."""
+    if promises is not OF_NEWCOMER:
+        return promises
+    least = exactly(job.least, job.width)
     return Promises(least, None, least)
 
 
 def promises_agree(job: Job) -> bool:
     """Whether the job's part in the sums of its queue is what it is if computed anew."""
-    return all(np.array_equal(one, other) for one, other in zip(job.promises, _promises(job), strict=True))  # type: ignore[arg-type]
+    return all(np.array_equal(one, other) for one, other in zip(_parts(job, job.promises), _promises(job), strict=True))  # type: ignore[arg-type]
+
+
+def fitted(promises: Promises, dimensions: Dimensions) -> Promises:
+    """The promises with longer sums."""
+    if promises is OF_NEWCOMER or promises is NO_PROMISES:
+        return promises
+    return Promises(*(None if part is None else dimensions.fitted(part) for part in promises))
 
 
 def _kept(amounts: Vector | None) -> Sum | None:
@@ -82,7 +90,8 @@ def _replace(job: Job, promises: Promises) -> None:
     assert queue is not None
     if promises is job.promises:
         return
-    for total, before, after in zip((queue.reserved, queue.surplus, queue.promised), job.promises, promises, strict=True):
+    sums = queue.reserved, queue.surplus, queue.promised
+    for total, before, after in zip(sums, _parts(job, job.promises), _parts(job, promises), strict=True):
         if before is not None:
             total -= before
         if after is not None:

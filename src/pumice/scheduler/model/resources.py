@@ -11,7 +11,7 @@ All smaller amounts do, exactly: a `Sum` holds the low and the high half of each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,6 +32,7 @@ EPSILON = 0.1  #: amounts that differ by less are equal, as in Volcano
 WIDTH = 8
 Array = TypeVar("Array", Vector, Sum)
 MOST_SHARED = 512
+FEW_READ = 128  #: so many of what is kept as bytes are not read again
 MOST_NAMES = 128  #: with so many columns, names that no node offers get none: each would widen all vectors
 HALF = 2**32  #: the amount for which 1 in the high half of a sum stands
 HALVES = np.array((1.0, HALF))  #: the amounts for which 1 in the low and in the high half stands
@@ -82,7 +83,7 @@ class Dimensions:
         self.width = WIDTH
         self.ignored = frozenset(ignored)
         self.widened: list[Callable[[], None]] = []
-        self._shared: dict[tuple[object, ...], Vector] = {}
+        self._packed: dict[tuple[object, ...], bytes] = {}
 
     def column(self, name: str, *, offered: bool = False) -> int | None:
         """The column of a resource name; a new name gets one. None if the name is no resource of scheduling, or if there are too many
@@ -112,15 +113,15 @@ class Dimensions:
                 found[column] = bounded(quantity.whole if in_units(name) else quantity.milli, most)
         return found
 
-    def shared(self, resources: Mapping[str, Quantity] | None) -> Vector:
-        """The vector of these resources. As a rule equal resources give the same object, so do not change it."""
+    def packed(self, resources: Mapping[str, Quantity] | None) -> bytes:
+        """The vector of these resources in less memory. As a rule equal resources give the same object."""
         items = (resources or {}).items()
-        found = self._shared.get((len(self.names), *items))
+        found = self._packed.get((len(self.names), *items))
         if found is None:
-            if len(self._shared) >= MOST_SHARED:
-                self._shared.clear()
-            found = self.vector(resources)
-            self._shared[len(self.names), *items] = found
+            if len(self._packed) >= MOST_SHARED:
+                self._packed.clear()
+            found = packed(self.vector(resources))
+            self._packed[len(self.names), *items] = found
         return found
 
     def vector(self, resources: Mapping[str, Quantity] | None, missing: float = 0.0, most: int = MOST_OF_MANY) -> Vector:
@@ -160,6 +161,23 @@ class Dimensions:
             for column, name in enumerate(self.names)
             if column <= MEMORY or vector[column] >= EPSILON
         }
+
+
+def packed(vector: Vector) -> bytes:
+    """A vector in less memory, of whichever width: zeros at its end are left out."""
+    return vector.tobytes().rstrip(b"\0")
+
+
+@lru_cache(maxsize=FEW_READ)
+def unpacked(packed: bytes, width: int) -> Vector:
+    """The vector that was packed, which is not to be changed."""
+    return np.frombuffer(packed.ljust(8 * width, b"\0"))
+
+
+@lru_cache(maxsize=FEW_READ)
+def exactly(packed: bytes, width: int) -> Sum:
+    """The packed vector as a sum, which is not to be changed."""
+    return as_sum(unpacked(packed, width))
 
 
 @cache

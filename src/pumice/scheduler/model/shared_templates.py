@@ -1,24 +1,20 @@
-"""What equal pods share exists once, and is dropped with the last of these pods, or some time after.
+"""What equal pods share exists once, and is dropped some time after the last of these pods.
 
 Nearly every pod of a gang has labels of its own, and a weak reference takes half as much memory as labels. So there are no weak
-references to labels: whenever their number has doubled, those that no task has any longer are searched for and dropped.
+references: whenever the number of labels or templates has doubled, those that no task has any longer are searched for and dropped.
 """
 
-from _blake2 import blake2b  # as hashlib has it, which would load OpenSSL besides
-from collections.abc import Callable, ItemsView, Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping
 from sys import getrefcount, intern
 from typing import Any
-from weakref import WeakValueDictionary, ref
 
 from msgspec.structs import replace
 
-from pumice.api.pod import Pod
-from pumice.api.structs import encode
-from pumice.api.volcano import PodGroup
+from pumice.api.pod import Pod, PodSpec
 from pumice.scheduler.model.resources import Dimensions
-from pumice.scheduler.model.template import Template, charged, resize_state, volumes_that_matter
+from pumice.scheduler.model.template import Template, resize_state, volumes_that_matter, written
 
-FEW = 1000  #: so few labels and annotations are not worth a search
+FEW = 1000  #: so few of a kind are not worth a search
 
 
 #: Labels whose value is that of one pod of its owner. Who has one has labels like no other pod, so that nobody shares them.
@@ -81,26 +77,29 @@ class Shared:
 
     def __init__(self, dimensions: Dimensions) -> None:
         self._dimensions = dimensions
-        self._templates: WeakValueDictionary[bytes, Template] = WeakValueDictionary()
-        self._latest: Callable[[], Template | None] = lambda: None  #: often also that of the next pod
+        self._templates: dict[bytes, Template] = {}
+        self._latest: tuple[PodSpec, Template] | None = None  #: often also that of the next pod
         self._pairs: dict[int, Pairs] = {}  #: by their hash, which takes less memory than they do
-        self._bound = FEW  #: with more pairs than this, unused ones are searched for
+        self._most_templates = self._most_pairs = FEW  #: if there are more, unused ones are searched for
         self._places: dict[tuple[str, ...], dict[str, int]] = {}  #: the places of values in pairs, by their names
         self._values: tuple[str, ...] = ()  #: those of the latest pairs
-        self._groups: dict[tuple[object, ...], PodGroup] = {}  #: the first of those with equal specs and statuses
 
     def template(self, pod: Pod) -> Template:
         spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec), scheduling_group=None)
-        resized, more, latest = resize_state(pod), sorted(charged(pod.status.charges or ()).items()), self._latest()
-        is_plain = resized is None and not more
-        if latest is not None and is_plain and latest.namespace == pod.metadata.namespace and latest.spec == spec:
-            return latest
-        key = blake2b(encode((pod.metadata.namespace, spec, resized, more)), digest_size=16).digest()
+        is_plain = not pod.status.charges and resize_state(pod) is None
+        if is_plain and self._latest is not None:
+            before, latest = self._latest
+            if latest.namespace == pod.metadata.namespace and before == spec:
+                return latest
+        bare = replace(pod, spec=spec)
+        key = written(bare)
         known = self._templates.get(key)
         if known is None:
-            known = self._templates[key] = Template(replace(pod, spec=spec), self._dimensions)
+            if len(self._templates) >= self._most_templates:
+                self._most_templates = _without_unused(self._templates)
+            known = self._templates[key] = Template(bare, self._dimensions, key)
         if is_plain:
-            self._latest = ref(known)
+            self._latest = spec, known
         return known
 
     def pairs(self, pairs: dict[str, str] | None, before: Pairs = NO_PAIRS) -> Pairs:
@@ -114,9 +113,9 @@ class Shared:
         key = hash(frozenset(pairs.items()))
         known = self._pairs.get(key)
         if known is None or known != pairs:
+            if len(self._pairs) >= self._most_pairs:
+                self._most_pairs = _without_unused(self._pairs)
             known = self._pairs[key] = self._made(pairs)
-            if len(self._pairs) > self._bound:
-                self._forget_unused()
         return known
 
     def _made(self, pairs: dict[str, str]) -> Pairs:
@@ -138,24 +137,13 @@ class Shared:
             found = self._places[names] = found if own is None else found | {own: -1}
         return found
 
-    def group(self, group: PodGroup) -> PodGroup:
-        """The PodGroup. Equal specs and statuses are one object if they are usual ones."""
-        spec = group.spec
-        if spec.min_task_member or spec.network_topology or spec.sub_group_policy or spec.min_resources is None or group.status.conditions:
-            return group
-        key = (group.status.phase, spec.queue, spec.min_member, spec.priority_class_name, *spec.min_resources.items())
-        known = self._groups.get(key)
-        if known is None or known.status != group.status:
-            if len(self._groups) >= FEW:
-                self._groups.clear()
-            known = self._groups[key] = group
-        return replace(group, spec=known.spec, status=known.status)
-
-    def _forget_unused(self) -> None:
-        for key in [key for key in self._pairs if getrefcount(self._pairs[key]) == UNUSED]:
-            del self._pairs[key]
-        self._bound = FEW + 2 * len(self._pairs)
-
     def widen(self) -> None:
         for template in self._templates.values():
             template.widen(self._dimensions)
+
+
+def _without_unused(kept: dict[Any, Any]) -> int:
+    """Drop what is only in this dictionary, and return how large it may become."""
+    for key in [key for key in kept if getrefcount(kept[key]) == UNUSED]:
+        del kept[key]
+    return FEW + 2 * len(kept)

@@ -32,13 +32,11 @@ class Task:
         "annotations",
         "created",
         "evicted",
-        "group",
         "job",
         "key",
         "labels",
         "node",
         "node_name",
-        "nominated",
         "number",
         "owner",
         "placed_at",
@@ -52,6 +50,8 @@ class Task:
         "uid",
     )
 
+    group = Seldom("")  #: "namespace/name" of its native PodGroup; empty for none
+    nominated = Seldom("")  #: the node where room is made for it
     deleting = Seldom(False)
     disrupted = Seldom(False)  #: being deleted because of a preemption
     resize_deferred = Seldom(False)  #: its kubelet has put off a resize in place
@@ -70,7 +70,8 @@ class Task:
         self.annotations = annotations
         self.number = number  #: order of arrival
         self.job: Job | None = None
-        self.group = group_of(pod)  #: "namespace/name" of its native PodGroup; empty for none
+        if group := group_of(pod):
+            self.group = group
         self.created = meta.created
         self.owner = owner_of(pod)  #: kind and name of the pod's controller; empty for none
         self.role = annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""

@@ -8,8 +8,10 @@ nothing, for scores.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
+from sys import intern
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,12 +19,26 @@ from msgspec.structs import replace
 from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.api.pod import ClaimCharge, Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
 from pumice.api.quantity import Quantity, format_milli, quantity
-from pumice.api.structs import encode
-from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Rows, Sum, Vector, as_sum, bounded, in_units
+from pumice.api.structs import encode, pack, unpacker
+from pumice.scheduler.model.resources import (
+    EPSILON,
+    FEW_READ,
+    MOST_OF_ONE,
+    PODS,
+    Dimensions,
+    Rows,
+    Sum,
+    Vector,
+    as_sum,
+    bounded,
+    in_units,
+    packed,
+    unpacked,
+)
 
 UNNAMED = {"cpu": quantity("100m"), "memory": quantity("200Mi")}  #: the request of a container in scoring if it has none
 POD_LEVEL = ("cpu", "memory")
-NOWHERE: Rows = np.zeros(0, np.intp)
+SCORED = 4  #: so many numbers for scoring come before those of a template's vector
 
 
 def _requests(asking: Container | PodSpec) -> ResourceList:
@@ -164,26 +180,58 @@ def scoring_request(pod: Pod, *, placed: bool = True) -> tuple[float, float]:
     return bounded(asked.get("cpu", 0)), bounded(_in_units("memory", asked.get("memory", 0)))
 
 
-class Template:
-    """The part of a pod that equal pods share. `spec` is that of the first of these pods, without its node and its group."""
+_WRITTEN = unpacker(tuple[Any, PodSpec, Any])
 
-    def __init__(self, pod: Pod, dimensions: Dimensions) -> None:
-        self.spec: PodSpec = pod.spec
-        self.namespace = pod.metadata.namespace or "default"
+
+def written(pod: Pod) -> bytes:
+    """What pods of a template have in common, as it is written."""
+    return pack((pod.metadata.namespace, pod.spec, (resize_state(pod), sorted(charged(pod.status.charges or ()).items()))))
+
+
+@lru_cache(maxsize=FEW_READ)
+def _read(written: bytes) -> PodSpec:
+    spec: PodSpec = _WRITTEN.decode(written)[1]
+    return spec
+
+
+@lru_cache(maxsize=FEW_READ)
+def _exactly(packed: bytes, width: int) -> Sum:
+    requested = unpacked(packed, width)[SCORED:]
+    return as_sum(np.where(requested < MOST_OF_ONE, requested, 0.0))
+
+
+class Template:
+    """The part of a pod that equal pods share. Very many may wait that are like no other. So the spec and the numbers are kept as bytes,
+    which take a third of the memory. What is made of them when it is read is forgotten when the pods come to rest (`forget`)."""
+
+    __slots__ = (
+        "__dict__",
+        "_packed",
+        "_width",
+        "best_effort",
+        "beyond",
+        "gates",
+        "has_pod_terms",
+        "namespace",
+        "never_preempts",
+        "priority_value",
+        "scheduler_name",
+        "written",
+    )
+
+    def __init__(self, pod: Pod, dimensions: Dimensions, as_written: bytes = b"") -> None:
+        self.written = as_written or written(pod)
+        self.namespace = intern(pod.metadata.namespace or "default")
         asked = pod_request(pod)
         whole = request_vector(asked, dimensions)
         self.beyond = beyond_all(asked, dimensions)  #: an amount, in words, that no node can ever have; empty for none
         amounts = whole.tolist()
-        self.taken: Vector = whole  #: what a pod takes on a node
-        self.request: Vector = whole  #: as it counts in sums over jobs and queues
-        self.immense: Rows = NOWHERE  #: dimensions in which it requests more than a node can ever have
-        if max(amounts) >= MOST_OF_ONE:
-            self.immense, self.request = np.flatnonzero(whole >= MOST_OF_ONE), np.where(whole < MOST_OF_ONE, whole, 0.0)
-        self.exactly: Sum = as_sum(self.request)  #: `request` in the form of kept sums
         self.best_effort = not any(amount >= EPSILON for column, amount in enumerate(amounts) if column != PODS)  #: requests only a place
-        self.scoring_cpu, self.scoring_memory = scoring_request(pod)
-        self.newcomer_cpu, self.newcomer_memory = scoring_request(pod, placed=False)  #: the same while it has no node
-        self.bulk = int(max(*amounts, self.scoring_cpu, self.scoring_memory))  #: a pod of it makes no sum grow by more
+        self._packed = packed(np.array((*scoring_request(pod), *scoring_request(pod, placed=False), *amounts)))
+        self._width = SCORED + dimensions.width
+        affinity = pod.spec.affinity
+        #: whether the pod has inter-pod affinity or anti-affinity terms of its own
+        self.has_pod_terms = affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
         self.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
         self.priority_value = pod.spec.priority
         self.never_preempts = pod.spec.preemption_policy == "Never"
@@ -193,6 +241,58 @@ class Template:
     def is_critical(self) -> bool:
         """Whether the cluster lives by the pod, so that it is nobody's victim."""
         return self.spec.priority_class_name in SYSTEM_CLASSES or self.namespace == "kube-system"
+
+    @property
+    def spec(self) -> PodSpec:
+        """The spec of the first of these pods, without its node and its group."""
+        return _read(self.written)
+
+    @property
+    def exactly(self) -> Sum:
+        """`request` in the form of kept sums."""
+        return _exactly(self._packed, self._width)
+
+    @property
+    def _numbers(self) -> Vector:
+        """What is packed: scoring_cpu, scoring_memory, newcomer_cpu, newcomer_memory, `taken`."""
+        return unpacked(self._packed, self._width)
+
+    @cached_property
+    def taken(self) -> Vector:
+        """What a pod takes on a node."""
+        return self._numbers[SCORED:]
+
+    @cached_property
+    def immense(self) -> Rows:
+        """The dimensions in which it requests more than a node can ever have."""
+        return np.flatnonzero(self.taken >= MOST_OF_ONE)
+
+    @cached_property
+    def request(self) -> Vector:
+        """What a pod takes, as it counts in sums over jobs and queues."""
+        return np.where(self.taken < MOST_OF_ONE, self.taken, 0.0) if self.immense.size else self.taken
+
+    @cached_property
+    def scoring_cpu(self) -> float:
+        return float(self._numbers[0])
+
+    @cached_property
+    def scoring_memory(self) -> float:
+        return float(self._numbers[1])
+
+    @cached_property
+    def newcomer_cpu(self) -> float:
+        """The same while it has no node."""
+        return float(self._numbers[2])
+
+    @cached_property
+    def newcomer_memory(self) -> float:
+        return float(self._numbers[3])
+
+    @cached_property
+    def bulk(self) -> int:
+        """A pod of it makes no sum grow by more."""
+        return int(max(*self.taken.tolist(), self.scoring_cpu, self.scoring_memory))
 
     @cached_property
     def columns(self) -> Rows:
@@ -222,8 +322,12 @@ class Template:
         return encode((self.namespace, bare))
 
     def widen(self, dimensions: Dimensions) -> None:
-        self.taken, self.request = dimensions.fitted(self.taken), dimensions.fitted(self.request)
-        self.exactly = dimensions.fitted(self.exactly)
+        self._width = SCORED + dimensions.width
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what was made of what is kept."""
+        del self.__dict__  # an empty dictionary would take a place, too
 
     @cached_property
     def containers(self) -> tuple[Container, ...]:
@@ -238,12 +342,6 @@ class Template:
         """(protocol, address, port) of every host port that the pod requests."""
         ports = (port for container in (*self.containers, *self.sidecars) for port in container.ports or ())
         return frozenset((p.protocol or "TCP", p.host_ip or "0.0.0.0", p.host_port) for p in ports if p.host_port and p.host_port > 0)
-
-    @cached_property
-    def has_pod_terms(self) -> bool:
-        """Whether the pod has inter-pod affinity or anti-affinity terms of its own."""
-        affinity = self.spec.affinity
-        return affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
 
     @cached_property
     def needs_only_room(self) -> bool:

@@ -104,7 +104,7 @@ class Gang(Plugin):
 
     @staticmethod
     def _enough_subgroups(job: Job, counts: Any) -> bool:
-        if job.group is None or not job.group.spec.sub_group_policy:
+        if job.has_one_part:
             return True
         parts = job.subjobs
         return all(sum(1 for subjob in parts if subjob.policy == name and counts(subjob)) >= least for name, least in parts.minimum.items())
