@@ -390,3 +390,13 @@ def test_reclaim_looks_at_jobs_of_queues_that_may_take_room_from_others(actions:
     waits = [LOW, queue("poor").capability(cpu=0), *gang("poor", 1, 2, of="poor"), *gang("wide", 1, 5, of="poor")]
     tried, _ = tried_after(evicting(actions, shares), waits, [queue("poor").capability(cpu=8).deserves(cpu=8), *elastic()])
     assert "poor" in tried and "wide" not in tried
+
+
+def test_of_many_kinds_that_rest_nothing_is_kept_that_is_quickly_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_rest, "FEW_KINDS", 1)
+    pods = [[podgroup(f"g{cpu}").phase("Inqueue"), pod(f"p{cpu}").cpu(cpu).gang(f"g{cpu}")] for cpu in (8, 9, 10)]
+    made = cluster(node("n").cpu(4), queue("default"), *(each for both in pods for each in both))
+    for number in range(2):  # a job is at rest after its first cycle
+        cycle(made, POLICY, NOW + number)
+    assert [dict(vars(task.template)) for task in made.tasks.values()] == [{}, {}, {}]
+    assert [float(task.template.request[0]) for task in made.tasks.values()] == [8000, 9000, 10000]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 BLOCK = 20_000  #: so many comparisons of a job with a node at once: their numbers fit into the first caches
 MANY = 2.0**40  #: so many pods fit into room without a bound
+NOBODY: list[Member] = []  #: one for all slots that are free
 FEW_KINDS = 500  #: of so few classes is not forgotten what was made of their templates
 
 
@@ -34,7 +35,8 @@ class Needs:
 
     def __init__(self, width: int) -> None:
         self.slots: dict[Hashable, int] = {}
-        self.members: list[list[Member]] = []  #: by slot: the jobs of the class; empty if the slot is free
+        #: by slot: the jobs of the class; empty if the slot is free. The lists are replaced, not changed: decisions keep them
+        self.members: list[list[Member]] = []
         self.amounts: Table = np.zeros((width, 0))  #: of each resource the least that one of its pods requests
         self.pods = np.zeros(0, int)  #: pods of each job that may be placed
         self.waiting = np.zeros(0, int)  #: pods of each job that wait
@@ -49,20 +51,20 @@ class Needs:
         self._free: list[int] = []
         self._unread: set[int] = set()  #: slots of classes that have come in the present session: most of them go in it, too
 
-    def put(self, session: Session, key: Hashable, members: list[Member]) -> None:
-        """Take in a class, or that other jobs are of this class."""
+    def slot(self, key: Hashable) -> int:
+        """The slot of a class. A new class gets one."""
         slot = self.slots.get(key)
         if slot is None:
             if not self._free:
                 self._grow()
             slot = self.slots[key] = self._free.pop()
             self._unread.add(slot)
-        self.members[slot] = members
+        return slot
 
     def drop(self, key: Hashable) -> None:
         slot = self.slots.pop(key)
         self._unread.discard(slot)
-        self.members[slot] = []
+        self.members[slot] = NOBODY
         self.pods[slot] = self.waiting[slot] = 0
         self.restless[slot] = self.outside[slot] = False
         self._free.append(slot)
@@ -87,7 +89,7 @@ class Needs:
         self.pods, self.waiting, self.taking, self.least = (np.pad(each, (0, more)) for each in counts)
         facts = self.ready, self.holds, self.mixed, self.restless, self.outside
         self.ready, self.holds, self.mixed, self.restless, self.outside = (np.pad(each, (0, more)) for each in facts)
-        self.members += ([] for _ in range(more))
+        self.members += [NOBODY] * more
         self._free = list(range(before + more - 1, before - 1, -1))
 
     def _read(self, session: Session, slot: int, job: Job) -> None:

@@ -32,13 +32,15 @@ class Member(NamedTuple):
     created: float
     uid: str
     job: Job
-    tasks: list[Task]
+    tasks: tuple[Task, ...]
     number: int  #: of the first task: the order of arrival, for jobs of equal creation time
+    key: Hashable  #: its class
+    roughly: Hashable  #: what it roughly is; None if it is never compared with others
 
     @classmethod
-    def of(cls, job: Job) -> Member:
-        tasks = list(job.tasks.values())
-        return cls(job.created, job.uid, job, tasks, tasks[0].number if tasks else 0)
+    def of(cls, job: Job, key: Hashable = None, roughly: Hashable = None) -> Member:
+        tasks = tuple(job.tasks.values())
+        return cls(job.created, job.uid, job, tasks, tasks[0].number if tasks else 0, key, roughly)
 
 
 class JobClass:
@@ -77,13 +79,12 @@ class JobClasses:
     def __init__(self, session: Session) -> None:
         self._basis = _basis(session)
         self._needs = Needs(session.cluster.dimensions.width)
-        self._members: dict[Hashable, list[Member]] = {}  #: the lists are replaced, not changed: decisions keep them
-        self._of: dict[str, tuple[Hashable, Member, Hashable]] = {}  #: by uid: its class, the job, and what it roughly is
-        self._rough: Counter[Hashable] = Counter()  #: how many jobs are roughly the same
-        self._lone: dict[Hashable, Job] = {}  #: jobs that came when nobody was roughly like them
+        self._of: dict[str, Member] = {}  #: by uid
+        self._lone: dict[Hashable, Job] = {}  #: jobs like which nobody is, even roughly
+        self._rough: Counter[Hashable] = Counter()  #: how many of the other jobs are roughly the same
         self.at_rest: AtRest  #: in the present session
         self._keys: dict[Hashable, Hashable] = {}  #: classes, and what jobs roughly are: one object for all who have it
-        self._own: set[Hashable] = set()  #: classes whose lists of members were replaced just now
+        self._own: set[int] = set()  #: slots of classes whose lists of members were replaced just now
         self._in_loops: set[str] = set()  #: the uids of jobs in loops of evictions, in the last session: each is looked at, alone
         self._nominated: list[Job] = []  #: jobs whose tasks were given other nominations with the last decisions
 
@@ -96,7 +97,7 @@ class JobClasses:
             kept = memory[MEMORY] = JobClasses(session)
             kept._in_loops = session.past_evictions.in_loops
             kept._look_at(session, {**cluster.waiting, **cluster.not_enqueued}.values())
-            changed = {members[0].uid: members[0].job for members in kept._members.values()}
+            changed = {members[0].uid: members[0].job for members in kept._needs.members if members}
         else:
             before, kept._in_loops = kept._in_loops, session.past_evictions.in_loops
             looping = (cluster.jobs[uid] for uid in sorted(before | kept._in_loops) if uid in cluster.jobs)
@@ -106,12 +107,12 @@ class JobClasses:
         return kept
 
     def _slot(self, uid: str) -> int:
-        return self._needs.slots[self._of[uid][0]]
+        return self._needs.slots[self._of[uid].key]
 
     def close(self, session: Session) -> None:
         """Examine the jobs again that the session has changed."""
         moved = {task.job: None for task in session.moves if task.job is not None}
-        refused = (session.cluster.jobs[uid] for uid in session.not_admitted if uid in self._of and self._of[uid][0] == uid)
+        refused = (session.cluster.jobs[uid] for uid in session.not_admitted if uid in self._of and self._of[uid].key == uid)
         self._look_at(session, [*moved, *(job for job, before in session.phases.items() if job.phase != before), *refused])
         self._needs.read(session)
         nominations = session.decisions.nominations.items()
@@ -131,7 +132,7 @@ class JobClasses:
 
     def wake_job(self, job: Job) -> list[JobClass]:
         """The group of a job, if it was at rest until now."""
-        return self._woken(self.at_rest.wake_class(self._of[job.uid][0]))
+        return self._woken(self.at_rest.wake_class(self._of[job.uid].key))
 
     def _woken(self, groups: list[list[Member]]) -> list[JobClass]:
         """The groups that were at rest until now. Whoever is still outside was passed over by enqueue."""
@@ -146,50 +147,55 @@ class JobClasses:
             if job.queue is None or not (job.pending or (job.is_pending and not job.tasks)):
                 continue
             if not _is_plain(job) or job.uid in self._in_loops or session.queues_need_comparing:  # there each job has its own turn
-                self._take_in(session, job, job.uid, job.uid)
+                self._take_in(job, job.uid, None)
                 continue
             roughly = _roughly(job)
-            if roughly not in self._rough:
-                self._lone[roughly] = job
-                self._take_in(session, job, job.uid, roughly)
-                continue
             if roughly in self._lone:
                 no_longer_lone.append(self._lone.pop(roughly))
-            self._take_in(session, job, _class_key(session, job), roughly)
+                self._rough[roughly] = 1
+            elif roughly not in self._rough:
+                self._lone[roughly] = job
+                self._take_in(job, job.uid, roughly)
+                continue
+            self._rough[roughly] += 1
+            key = _class_key(session, job)
+            self._take_in(job, self._keys.setdefault(key, key), self._keys.setdefault(roughly, roughly))
         if no_longer_lone:
             self._look_at(session, no_longer_lone)
 
-    def _take_in(self, session: Session, job: Job, key: Hashable, roughly: Hashable) -> None:
-        member = Member.of(job)
-        key, roughly = self._keys.setdefault(key, key), self._keys.setdefault(roughly, roughly)
-        self._of[job.uid] = key, member, roughly
-        self._rough[roughly] += 1
-        members = self._own_members(key)
-        insort(members, member)
-        self._needs.put(session, key, members)
+    def _take_in(self, job: Job, key: Hashable, roughly: Hashable) -> None:
+        member = self._of[job.uid] = Member.of(job, key, roughly)
+        slot = self._needs.slot(key)
+        if self._needs.members[slot]:
+            insort(self._own_members(slot), member)
+        else:
+            self._needs.members[slot] = [member]
+            self._own.add(slot)
 
-    def _own_members(self, key: Hashable) -> list[Member]:
+    def _own_members(self, slot: int) -> list[Member]:
         """The list of a class's members, which may be changed: it is copied once while jobs are looked at."""
-        if key not in self._own:
-            self._own.add(key)
-            self._members[key] = [*self._members.get(key, ())]
-        return self._members.setdefault(key, [])
+        if slot not in self._own:
+            self._own.add(slot)
+            self._needs.members[slot] = self._needs.members[slot].copy()
+        return self._needs.members[slot]
 
     def _forget(self, uid: str) -> None:
-        if uid in self._of:
-            key, member, roughly = self._of.pop(uid)
+        member = self._of.pop(uid, None)
+        if member is None:
+            return
+        roughly = member.roughly
+        if self._lone.get(roughly) is member.job:
+            del self._lone[roughly]
+        elif roughly is not None:
             self._rough[roughly] -= 1
             if not self._rough[roughly]:
-                del self._rough[roughly], self._keys[roughly]
-                self._lone.pop(roughly, None)
-            members = self._own_members(key)
-            del members[bisect_left(members, member)]
-            if members:
-                self._needs.members[self._needs.slots[key]] = members
-            else:
-                del self._members[key]
-                self._keys.pop(key, None)
-                self._needs.drop(key)
+                del self._rough[roughly]
+                self._keys.pop(roughly, None)
+        members = self._own_members(self._needs.slots[member.key])
+        del members[bisect_left(members, member)]
+        if not members:
+            self._keys.pop(member.key, None)
+            self._needs.drop(member.key)
 
 
 def _basis(session: Session) -> tuple[Any, ...]:

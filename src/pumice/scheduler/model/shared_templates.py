@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pumice.api.annotations import GROUP_NAME
 from pumice.api.pod import Pod, PodSpec
 from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.template import Template, resize_state, volumes_that_matter, written
@@ -29,7 +30,7 @@ OF_ONE_POD = frozenset(
 
 
 class Pairs(Mapping[str, str]):
-    """Labels or annotations. Equal ones are the same object, so its identity can be the key, unless they are those of one pod.
+    """Labels or annotations. Equal ones are the same object, so its identity can be the key, unless they are those of one pod or gang.
 
     They are values, and their places by name, which all with the same names share. The value that is that of one pod is by itself, so that
     the others are shared by the pods of an owner. Dictionaries would take three times the memory.
@@ -81,6 +82,7 @@ class Shared:
         self._latest: tuple[PodSpec, Template] | None = None  #: often also that of the next pod
         self._pairs: dict[int, Pairs] = {}  #: by their hash, which takes less memory than they do
         self._most_templates = self._most_pairs = FEW  #: if there are more, unused ones are searched for
+        self._of_gang = NO_PAIRS  #: the annotations of the latest pod that names its PodGroup
         self._places: dict[tuple[str, ...], dict[str, int]] = {}  #: the places of values in pairs, by their names
         self._values: tuple[str, ...] = ()  #: those of the latest pairs
 
@@ -106,10 +108,14 @@ class Shared:
         """These labels or annotations. `before`: those that the pod has had until now."""
         if not pairs:
             return NO_PAIRS
-        if before.items() == pairs.items():
+        if before is not NO_PAIRS and before.items() == pairs.items():
             return before
         if not OF_ONE_POD.isdisjoint(pairs):
             return self._made(pairs)
+        if GROUP_NAME in pairs:  # those of a gang, whose pods come one after another as a rule
+            if self._of_gang.items() != pairs.items():
+                self._of_gang = self._made(pairs)
+            return self._of_gang
         key = hash(frozenset(pairs.items()))
         known = self._pairs.get(key)
         if known is None or known != pairs:
