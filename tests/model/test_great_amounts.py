@@ -139,7 +139,7 @@ def test_a_job_whose_minimum_no_cluster_has_is_not_let_in_and_is_told_why() -> N
     decided = cycle(made, policy("enqueue, allocate", ORDINARY), 100.0)
     assert decided.binds == []
     assert [event.message for event in decided.events] == ["minResources asks for memory 1e400, more than a cluster can ever have"]
-    assert made.queues["default"].admitted.sum() == 0
+    assert made.queues["default"].promised.sum() == 0
     assert schedule(made, "allocate", *ORDINARY).binds == {}, "not either where nobody is asked to let it in"
     assert made.jobs["default/g"].min_resources.max() == MOST_OF_MANY
 
@@ -224,7 +224,7 @@ def test_what_nobody_can_have_counts_in_no_sum_of_jobs_and_queues() -> None:
     made.refresh_sums()
     queue = made.queues["default"]
     assert [sums[:2].tolist() for sums in (queue.held, queue.pending)] == [[0.0, 2.0**30]] * 2, "the other amounts are real"
-    assert queue.admitted[0] == queue.inqueue[0] == 0
+    assert not queue.promised[:, 0].any() and queue.inqueue[0] == 0
     made.check()
 
 
