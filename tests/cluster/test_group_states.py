@@ -44,7 +44,7 @@ PRIORITIES = {"low": 10, "mid": 100, "high": 1000}
 OF_WORKLOAD = {"workloadName": "w", "templateName": "t"}  # nobody looks for it
 RACK, ZONE = "example.com/rack", "example.com/zone"
 ADMISSION = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,PodGroupProtection"
-STATES = 25
+STATES = 12
 LIMIT_S = 60
 STILL_S = 5.0  #: after so long without a change nothing more happens: back-offs last two seconds at most here
 UNTOLD_S = 20.0
@@ -126,20 +126,24 @@ class GroupState:
 
     def _gang(self, name: str, priority: str, parent: str = "") -> Iterator[Named]:
         size, cpu = self._draw.randint(1, 3), self._pick("112")
-        claimed = self._devices and self._often(0.6)
+        claimed, shared = self._devices and self._often(0.6), self._often(0.5)
         kind, group = self._group(name, self._draw.randint(1, size), priority, parent)
-        if claimed and self._often(0.5):
-            group["spec"]["resourceClaims"] = [{"name": "of-group", "resourceClaimName": f"{name}-c"}]
+        if claimed and shared:
+            group["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": f"{name}-c"}]
+            yield self._claim(f"{name}-c")
         yield kind, group
-        if claimed:
-            exactly = {"deviceClassName": "any", "allocationMode": "ExactCount", "count": self._pick([1, 1, 2])}
-            spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-            yield RESOURCE_CLAIMS, {"metadata": {"name": f"{name}-c"}, "spec": spec}
         for member in range(size):
             pod = self._pod(f"{name}-{member}", name, priority, cpu)
-            if claimed:
-                pod["spec"]["resourceClaims"] = [{"name": "mine", "resourceClaimName": f"{name}-c"}]
+            if claimed:  # two pods that share a claim without their group may get into each other's way, as upstream's writes of it do
+                used = f"{name}-c" if shared else f"{name}-{member}-c"
+                pod["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": used}]
+                if not shared:
+                    yield self._claim(used)
             yield PODS, pod
+
+    def _claim(self, name: str) -> Named:
+        exactly = {"deviceClassName": "any", "allocationMode": "ExactCount", "count": self._pick([1, 1, 2])}
+        return RESOURCE_CLAIMS, {"metadata": {"name": name}, "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
 
     def _pod(self, name: str, group: str, priority: str, cpu: str, node: str = "") -> Body:
         container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
