@@ -17,7 +17,7 @@ from typing import NamedTuple
 from bench import shapes
 from bench.measure import Row
 from bench.sessions import NOW, policy, running
-from pumice.inputs.recording.files import files_of
+from pumice.inputs.recording.file_format import files_of
 from pumice.inputs.recording.snapshot import CopiedTasks, Snapshot
 from pumice.live.scheduler.black_box import BlackBox, black_box
 from pumice.live.scheduler.options import Options

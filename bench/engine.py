@@ -18,7 +18,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.row_log import RowChange
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.placing import MIN_RUN
-from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated
+from pumice.scheduler.plugins.kube.least_allocated import LeastAllocated
 from pumice.scheduler.plugins.volcano.predicates import PodLimit
 
 NODES = 5000

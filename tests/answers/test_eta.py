@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from pumice.answers.calibration import calibrate
 from pumice.answers.eta import Forecast, eta, etas
-from pumice.answers.past import Guess, LifeTable, Past, RunTimes
+from pumice.answers.run_times import Guess, LifeTable, Past, RunTimes
 from pumice.api.annotations import ESTIMATE, USER
 from pumice.api.errors import InputError
 from pumice.api.times import rfc3339

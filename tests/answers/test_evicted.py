@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.answers import Why, why
-from pumice.answers.course import course
 from pumice.answers.lint import lint
+from pumice.answers.outcome_of_cycles import course
 from pumice.answers.text import page
 from pumice.api.annotations import CHECKPOINT
 from pumice.api.core import Event, Namespace, ObjectReference

@@ -10,7 +10,7 @@ from bench.causes import CLAIM, CONFIGURATIONS, KUBE, TWO, affinity, job, node, 
 from bench.small_cluster import SmallCluster
 from pumice.answers import Because, Why, whatif, why
 from pumice.answers.changes import Gone, MoreNodes, OpenQueue
-from pumice.answers.promised import roles_to_come
+from pumice.answers.pods_to_come import roles_to_come
 from pumice.answers.requests import FewerPods, OtherQueue, SmallerPods
 from pumice.answers.subject import called
 from pumice.answers.text import options, page

@@ -53,7 +53,7 @@ def test_a_scheduler_loads_no_answers_and_no_loop_of_kube_scheduler_before_they_
     assert not {
         "pumice.answers",
         "pumice.scheduler.kube",
-        "pumice.inputs.recording.files",
+        "pumice.inputs.recording.file_format",
         "tempfile",
         "shutil",
         "dataclasses",

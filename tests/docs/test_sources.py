@@ -133,7 +133,7 @@ def names_given_by(node: ast.AST) -> list[str]:
 CIRCLES = {
     "pumice.cluster.apiserver.binding": 15,
     "pumice.scheduler.eviction.gang_attempt": 2,
-    "pumice.scheduler.framework.at_rest": 14,
+    "pumice.scheduler.framework.at_rest": 17,
     "pumice.scheduler.model.cluster": 2,
     "pumice.scheduler.model.job": 5,
 }

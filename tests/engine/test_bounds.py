@@ -15,8 +15,9 @@ from pumice.scheduler.engine.view import View
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.least_allocated import LeastAllocated
+from pumice.scheduler.plugins.kube.most_allocated import MostAllocated
 from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
-from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated
 from pumice.scheduler.plugins.kube.taint_toleration import TaintScorer
 from pumice.testing import cluster, node, pod
 from tests.samples import times

@@ -16,9 +16,10 @@ from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import NodeColumns, View
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.least_allocated import LeastAllocated
+from pumice.scheduler.plugins.kube.most_allocated import MostAllocated
 from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter
 from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
-from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated
 from pumice.testing import cluster, node, pod, podgroup, schedule, session
 
 KINDS = 2 * evaluations.KEPT_AT_LEAST

@@ -6,7 +6,7 @@ import pytest
 
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import GroupCondition
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.builders import PodGroupBuilder, QueueBuilder

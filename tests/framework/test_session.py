@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from pumice.extensions import of_folder
 from pumice.scheduler.engine.rules import Reason, Refused
 from pumice.scheduler.engine.view import View
-from pumice.scheduler.framework import hooks
+from pumice.scheduler.framework import folds
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Action, PluginOption
 from pumice.scheduler.framework.session import Session
@@ -247,7 +247,7 @@ def test_victims_are_those_that_every_voter_of_the_first_voting_tier_accepts() -
     everyone, nobody, veto, abstains = [a, b, c], [], Vote.REJECT, None
 
     def victims(*tiers: list[list[Task] | Vote | None]) -> list[Task]:
-        return hooks.intersect_by_tier([[Says(answer).preemptable for answer in tier] for tier in tiers], None, everyone)[0]
+        return folds.intersect_by_tier([[Says(answer).preemptable for answer in tier] for tier in tiers], None, everyone)[0]
 
     assert victims([[b, a], [a, b]]) == [b, a]
     assert victims([abstains, [c]], [everyone]) == [c]
@@ -260,7 +260,7 @@ def test_victims_are_those_that_every_voter_of_the_first_voting_tier_accepts() -
 def test_whom_one_refuses_the_next_is_not_asked_about_unless_it_counts_them_too() -> None:
     a, b, c = tasks_named("a", "b", "c")
     first, second, all_seeing = Says([a, b]), Says([b, c]), Says([b], sees_refused_victims=True)
-    assert hooks.intersect_by_tier([[first.preemptable, second.preemptable, all_seeing.preemptable]], None, [a, b, c])[0] == [b]
+    assert folds.intersect_by_tier([[first.preemptable, second.preemptable, all_seeing.preemptable]], None, [a, b, c])[0] == [b]
     assert [plugin.asked_about for plugin in (first, second, all_seeing)] == [[a, b, c], [a, b], [a, b, c]]
 
 
@@ -268,28 +268,28 @@ def test_the_first_with_an_opinion_decides_and_nobody_after_it_is_asked() -> Non
     def unasked() -> int:
         raise AssertionError("asked")
 
-    assert hooks.first_decided([lambda: 0, lambda: -2, unasked]) == -2
-    assert hooks.first_decided([lambda: 0, lambda: 0]) == hooks.first_decided([]) == 0
+    assert folds.first_decided([lambda: 0, lambda: -2, unasked]) == -2
+    assert folds.first_decided([lambda: 0, lambda: 0]) == folds.first_decided([]) == 0
 
 
 def test_a_veto_ends_a_vote_and_a_permit_ends_its_tier() -> None:
     yes, no, silent = (lambda: Vote.PERMIT), (lambda: Vote.REJECT), (lambda: Vote.ABSTAIN)
-    assert hooks.vote_by_tier([[silent], []])
-    assert hooks.vote_by_tier([[yes, silent], [no]])
-    assert not hooks.vote_by_tier([[yes, no]])
-    assert not hooks.vote_by_tier([[silent], [no]])
+    assert folds.vote_by_tier([[silent], []])
+    assert folds.vote_by_tier([[yes, silent], [no]])
+    assert not folds.vote_by_tier([[yes, no]])
+    assert not folds.vote_by_tier([[silent], [no]])
 
 
 def test_the_first_tier_with_a_voice_says_who_starves() -> None:
-    assert not hooks.agree_in_first_tier([[], []])
-    assert hooks.agree_in_first_tier([[], [lambda: True], [lambda: False]])
-    assert not hooks.agree_in_first_tier([[lambda: True, lambda: False]])
+    assert not folds.agree_in_first_tier([[], []])
+    assert folds.agree_in_first_tier([[], [lambda: True], [lambda: False]])
+    assert not folds.agree_in_first_tier([[lambda: True, lambda: False]])
 
 
 def test_victims_named_by_anybody_of_the_first_naming_tier_go() -> None:
     a, b = tasks_named("a", "b")
-    assert hooks.union_in_first_tier([[list, list], [lambda: [a], lambda: [b, a]], [lambda: [b]]]) == [a, b]
-    assert hooks.union_in_first_tier([[list]]) == []
+    assert folds.union_in_first_tier([[list, list], [lambda: [a], lambda: [b, a]], [lambda: [b]]]) == [a, b]
+    assert folds.union_in_first_tier([[list]]) == []
 
 
 def test_running_tasks_are_listed_only_if_a_plugin_looks_for_victims_among_them() -> None:

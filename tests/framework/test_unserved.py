@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pumice.scheduler.framework.decisions import Decisions, Waiting
-from pumice.scheduler.framework.job_status import GRACE_S, stranded, unserved
+from pumice.scheduler.framework.unserved_pods import GRACE_S, stranded, unserved
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup
 from pumice.testing.scene import NOW, policy
 from tests.kube_scheduler.stage import policy as kube_policy

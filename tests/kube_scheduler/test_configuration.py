@@ -9,7 +9,7 @@ from pumice.scheduler.config import KUBE_DEFAULT
 from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.framework.features import release
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import DefaultPreemptionArgs
+from pumice.scheduler.framework.profiles import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
 from tests.kube_scheduler.stage import document, machine, play, policy, profile, waiting

@@ -16,7 +16,8 @@ from pumice.scheduler.framework.cluster_events import (
     of_own,
 )
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, HINTS, SchedulingQueue
+from pumice.scheduler.kube.queueing_hints import HINTS
+from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import WIDTH
 from pumice.scheduler.model.shared_templates import Pairs

@@ -24,7 +24,7 @@ from pumice.inputs.recording.state_file import dump
 from pumice.live.log_format import Json, Logfmt
 from pumice.live.pages import insights, probes
 from pumice.live.scheduler import usage_sources
-from pumice.live.scheduler.reloader import Reloader
+from pumice.live.scheduler.config_reloader import Reloader
 from pumice.live.scheduler.usage_sources import UsageFailure, fetch
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.scheduler.kube.scheduling_queue import HINTS
+from pumice.scheduler.kube.queueing_hints import HINTS
 from tests.live import hints_of_claims, hints_of_pods, hints_of_room
 from tests.live.wakes import Story, is_left_waiting, is_tried_again_and_gets_a_node
 

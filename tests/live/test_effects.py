@@ -17,7 +17,7 @@ from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Bind, Decisions, Evict, GroupCondition, GroupEvent, GroupStatus, Pipelined, Waiting
-from pumice.scheduler.framework.policy import ExtenderSpec
+from pumice.scheduler.framework.profiles import ExtenderSpec
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS

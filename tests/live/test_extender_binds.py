@@ -14,7 +14,7 @@ from pumice.live.clock import WallClock
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.requests import BindPod, ReadPod, Request, Requests
 from pumice.live.scheduler.sender import Sender
-from pumice.scheduler.framework.policy import ExtenderSpec
+from pumice.scheduler.framework.profiles import ExtenderSpec
 from pumice.scheduler.model import status
 from tests.kube_scheduler.test_extenders_over_http import serving
 from tests.live.memory import MemoryServer

@@ -15,7 +15,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.template import pod_request
 from pumice.scheduler.plugins.kube.devices.charges import CHARGES
 from pumice.scheduler.plugins.kube.dynamic_resources import dynamic_resources
-from pumice.scheduler.plugins.kube.indexes.assumed import AssumedDevices
+from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
 from pumice.testing import PodBuilder, cluster, node
 from tests.kube_scheduler.native import group
 from tests.nodes_for_pods.asking import refusals

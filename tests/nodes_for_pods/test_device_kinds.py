@@ -9,9 +9,9 @@ import pytest
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.kube.devices import allocation
-from pumice.scheduler.plugins.kube.devices.claims import classes_by_resource
+from pumice.scheduler.plugins.kube.devices.extended_resources import classes_by_resource
 from pumice.scheduler.plugins.kube.dynamic_resources import EarlierAlternatives, FreeDevices, dynamic_resources
-from pumice.scheduler.plugins.kube.indexes.assumed import AssumedDevices
+from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 from pumice.testing import ObjectBuilder, PodBuilder, cluster, manifest, node, pod
 from tests.nodes_for_pods.asking import HOST, admitted, refusals, scores

@@ -10,7 +10,7 @@ from pumice.scheduler.engine.rules import Reach
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.kube.dynamic_resources import FreeDevices, dynamic_resources
-from pumice.scheduler.plugins.kube.indexes.assumed import AssumedDevices
+from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
 from pumice.testing import ObjectBuilder, PodBuilder, cluster, manifest, pod, podgroup, schedule
 from tests.nodes_for_pods.asking import HOST, admitted, evaluated, refusals, zoned
 

@@ -7,7 +7,7 @@ import pytest
 
 from pumice.api.selectors import Requirement
 from pumice.scheduler.plugins.kube.indexes import existing_pods
-from pumice.scheduler.plugins.kube.indexes.existing_pods import LabelIndex, PodScope
+from pumice.scheduler.plugins.kube.indexes.label_index import LabelIndex, PodScope
 from pumice.testing import cluster, pod
 from tests.nodes_for_pods.asking import ZONE, app, zoned
 

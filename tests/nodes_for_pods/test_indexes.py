@@ -6,12 +6,13 @@ import pytest
 
 from pumice.api.selectors import Requirement
 from pumice.scheduler.model.index import Index
-from pumice.scheduler.plugins.kube.indexes.assumed import AssumedVolumes
-from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, PodScope
+from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
+from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
+from pumice.scheduler.plugins.kube.indexes.label_index import PodScope
+from pumice.scheduler.plugins.kube.indexes.volume_uses import VolumeUses
 from pumice.scheduler.plugins.kube.node_ports import Ports
 from pumice.scheduler.plugins.kube.node_volume_limits import Attachments
-from pumice.scheduler.plugins.kube.volume_restrictions import VolumeUses
 from pumice.testing import PodBuilder, cluster, pod
 from tests.nodes_for_pods.asking import ZONE, zoned
 from tests.nodes_for_pods.storage import claim, volume

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.scheduler.engine.rules import to_hundred
+from pumice.scheduler.engine.normalize_score import to_hundred
+from pumice.scheduler.plugins.kube.least_allocated import LeastAllocated
+from pumice.scheduler.plugins.kube.most_allocated import MostAllocated
 from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
-from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated, RequestedToCapacityRatio
+from pumice.scheduler.plugins.kube.requested_to_capacity_ratio import RequestedToCapacityRatio
 from pumice.testing import PodBuilder, cluster, node, pod
 from tests.nodes_for_pods.asking import scores
 

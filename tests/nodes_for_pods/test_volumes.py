@@ -8,8 +8,8 @@ from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configuratio
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.features import release
 from pumice.scheduler.model import status
-from pumice.scheduler.plugins.kube.indexes.assumed import AssumedVolumes
-from pumice.scheduler.plugins.kube.node_resources_fit import ShapePoint
+from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
+from pumice.scheduler.plugins.kube.requested_to_capacity_ratio import ShapePoint
 from pumice.scheduler.plugins.kube.volume_binding import BoundVolumes, StorageScorer, WaitingVolumes
 from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.scheduler.plugins.kube.volume_zone import VolumeZone

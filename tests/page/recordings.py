@@ -10,8 +10,8 @@ import msgspec
 from pumice.api.meta import Wire
 from pumice.api.structs import encode
 from pumice.api.times import instant, rfc3339
-from pumice.inputs.recording.entries import VERSION, Begin, Entry, Put, Removed, Whole
-from pumice.inputs.recording.files import RecordingFile
+from pumice.inputs.recording.entry_format import VERSION, Begin, Entry, Put, Removed, Whole
+from pumice.inputs.recording.file_format import RecordingFile
 from pumice.testing.builders import pod, podgroup, queue
 
 BEGIN = instant("2026-10-05T00:00:00Z")

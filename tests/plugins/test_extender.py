@@ -14,7 +14,7 @@ from scene import Thing, binds, cycle_on, only, opened as open_session
 
 from pumice.api.structs import encode
 from pumice.live.scheduler.http_world import HttpWorld
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import Nowhere

@@ -6,7 +6,8 @@ import pytest
 from scene import Thing, binds, cycle_on, only, opened as open_session
 
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.plugins.volcano.task_topology import Buckets, Relations, read_relations
+from pumice.scheduler.plugins.volcano.task_topology.buckets import Buckets
+from pumice.scheduler.plugins.volcano.task_topology.relations import Relations, read_relations
 from pumice.testing import Builder, PodBuilder, cluster, node, pod, podgroup, scores
 
 ROLES = {"ps", "worker", "chief", "evaluator"}

@@ -8,7 +8,7 @@ import pytest
 from scene import Thing, binds, cycle_on, only, opened
 
 from pumice.api.times import instant
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.plugins.volcano.tdm import UTC, Window, time_zone, window
 from pumice.testing import NOW, NodeBuilder, PodBuilder, cluster, node, pod, podgroup, refusals, scores, task_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from pumice.scheduler.plugins.kube.indexes.assumed import AssumedDevices
+from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
 from tests.kube_scheduler.stage import KUBE_DEFAULT, cluster, machine, policy, run, waiting
 from tests.kube_scheduler.test_device_claims import using
 from tests.nodes_for_pods.test_device_kinds import counters, cut

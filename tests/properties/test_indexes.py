@@ -14,8 +14,9 @@ from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.plugins.kube.indexes import existing_pods
-from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, PodScope
+from pumice.scheduler.plugins.kube.indexes import pod_counts
+from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods
+from pumice.scheduler.plugins.kube.indexes.label_index import PodScope
 from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
 from pumice.scheduler.plugins.kube.node_ports import NodePorts
 from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, PodTopologySpreadScorer
@@ -166,7 +167,7 @@ def test_counts_of_groups_equal_a_recount(
     groups = [CountedPods((scope,), living) for scope in dict.fromkeys(scopes)] + [CountedPods(tuple(dict.fromkeys(scopes)), living)]
     kept = made.index(ExistingPods)
     codes, values = made.nodes.codes(ZONE)
-    before, existing_pods.FEW = existing_pods.FEW, few_rows
+    before, pod_counts.FEW = pod_counts.FEW, few_rows
     try:
         for number, what, row in happenings:
             kept.counts(groups[0]).near(ZONE, made.nodes)
@@ -180,4 +181,4 @@ def test_counts_of_groups_equal_a_recount(
             assert kept.counts(group).per_domain(codes, len(values)).tolist() == expected
             assert kept.counts(group).near(ZONE, made.nodes).tolist() == [[*expected, 0.0][code] for code in codes]
     finally:
-        existing_pods.FEW = before
+        pod_counts.FEW = before

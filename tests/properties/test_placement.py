@@ -11,8 +11,9 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.placement.placing import MIN_RUN
+from pumice.scheduler.plugins.kube.least_allocated import LeastAllocated
+from pumice.scheduler.plugins.kube.most_allocated import MostAllocated
 from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
-from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated
 from pumice.scheduler.plugins.volcano.binpack import Fullness
 from pumice.scheduler.plugins.volcano.predicates import PodLimit
 from pumice.testing import cluster, node, pod, podgroup, session

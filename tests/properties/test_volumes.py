@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pumice.scheduler.model import status
-from pumice.scheduler.plugins.kube.indexes.assumed import AssumedVolumes
+from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
 from pumice.scheduler.plugins.kube.node_volume_limits import NodeVolumeLimits
 from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.scheduler.plugins.kube.volume_zone import VolumeZone

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pumice.client.transport import Transport
 from pumice.extensions import plugins
-from pumice.inputs.recording.files import Retention
+from pumice.inputs.recording.file_format import Retention
 from pumice.inputs.recording.replay import Replay, decide, differences
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.loop import Scheduler

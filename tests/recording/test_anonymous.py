@@ -13,8 +13,8 @@ from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.cli.record import take_over
 from pumice.inputs.recording.anonymous import Anonymous
-from pumice.inputs.recording.entries import Put
-from pumice.inputs.recording.files import as_it_is, entries, files_of
+from pumice.inputs.recording.entry_format import Put
+from pumice.inputs.recording.file_format import as_it_is, entries, files_of
 from pumice.inputs.recording.replay import opened
 from pumice.live.scheduler.options import Options
 from tests.live.situations import SITUATIONS

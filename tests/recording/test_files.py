@@ -19,9 +19,9 @@ from hypothesis import given, strategies as st
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.cluster.chained_file import sealed, seed
-from pumice.inputs.recording import files
-from pumice.inputs.recording.entries import VERSION, Begin, Entry, PhaseSet, Put, Removed, Whole
-from pumice.inputs.recording.files import CHAIN, RecordingFile, Retention, Writer, entries, files_of
+from pumice.inputs.recording import file_format
+from pumice.inputs.recording.entry_format import VERSION, Begin, Entry, PhaseSet, Put, Removed, Whole
+from pumice.inputs.recording.file_format import CHAIN, RecordingFile, Retention, Writer, entries, files_of
 
 BEGIN = Begin(1.0, VERSION, 0, ["volcano"], "default", False, 0.0, ["actions: allocate"])
 SAID: list[Entry] = [BEGIN, Whole(1.0), *(Removed(2.0 + number, "Pod", f"default/p{number}") for number in range(100))]
@@ -104,7 +104,7 @@ def test_a_file_with_right_checksums_around_nonsense_is_refused_in_a_line(payloa
 
 
 def test_a_record_that_unzips_to_more_than_a_scheduler_writes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LARGEST_RECORD", 1 << 20)
+    monkeypatch.setattr(file_format, "LARGEST_RECORD", 1 << 20)
     with pytest.raises(InputError, match="has a record of more than 1 MiB"):
         list(entries(crafted(tmp_path / "a.pumice", zlib.compress(b" " * (1 << 21))), pytest.fail))
 
@@ -177,7 +177,7 @@ def test_other_files_and_other_versions_are_refused(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pumice.inputs.recording.files import Retention, Writer
+from pumice.inputs.recording.file_format import Retention, Writer
 from tests.recording.test_files import SAID
 writer = Writer(Path(sys.argv[1]), Retention())
 writer.begin(lambda: SAID[:2])
@@ -202,9 +202,9 @@ def test_a_folder_keeps_to_its_size_and_the_newest_stay(tmp_path: Path) -> None:
         writer.begin(lambda: SAID[:2])
         writer.add(lambda number=number: [PhaseSet(float(at), f"job-{number}-{at:x<50}", "Inqueue") for at in range(200)])
     writer.close()
-    files = files_of(tmp_path)
-    assert sum(path.stat().st_size for path in files) <= retention.folder_bytes
-    assert files[-1].name == "recording-00000100.pumice" and 2 < len(files) < 100
+    file_format = files_of(tmp_path)
+    assert sum(path.stat().st_size for path in file_format) <= retention.folder_bytes
+    assert file_format[-1].name == "recording-00000100.pumice" and 2 < len(file_format) < 100
 
 
 def test_a_file_has_its_end_by_age(tmp_path: Path) -> None:

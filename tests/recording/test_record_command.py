@@ -17,7 +17,7 @@ from pumice.client.client import Client
 from pumice.client.resolve_access import find
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
-from pumice.inputs.recording.files import Retention, as_it_is
+from pumice.inputs.recording.file_format import Retention, as_it_is
 from pumice.inputs.recording.replay import opened
 from pumice.inputs.recording.snapshot import Snapshot
 from pumice.live.scheduler.sources import EVERY

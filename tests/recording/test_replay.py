@@ -14,8 +14,8 @@ from msgspec import convert
 
 from pumice.answers import whatif
 from pumice.inputs.recording import snapshot
-from pumice.inputs.recording.entries import Eviction
-from pumice.inputs.recording.files import Retention, files_of
+from pumice.inputs.recording.entry_format import Eviction
+from pumice.inputs.recording.file_format import Retention, files_of
 from pumice.inputs.recording.replay import Replay, decide, differences, opened
 from pumice.inputs.recording.snapshot import Snapshot
 from pumice.live.scheduler.loop import Scheduler

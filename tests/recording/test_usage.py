@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import cli
-from pumice.inputs.recording.files import Retention, entries, files_of
+from pumice.inputs.recording.file_format import Retention, entries, files_of
 from pumice.inputs.recording.usage import UsageAccount, UsageTotals
 from tests.live.virtual import START
 from tests.recording.week import record_week

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 from pumice.api.kinds import PODS
-from pumice.inputs.recording.files import Retention
+from pumice.inputs.recording.file_format import Retention
 from pumice.live.scheduler.loop import Scheduler
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pumice.scheduler.framework.hooks import Refusal
+from pumice.scheduler.framework.hook_answers import Refusal
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task

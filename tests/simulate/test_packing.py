@@ -16,7 +16,8 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.plugins.packing import Ask, Cards, PodShape, TypicalPods
+from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
+from pumice.scheduler.model.gpu_cards import Ask, Cards
 from pumice.simulate import arrivals
 from pumice.simulate.inputs import Source, read_policy
 from pumice.simulate.run import Scenario

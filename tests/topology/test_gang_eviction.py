@@ -10,7 +10,7 @@ import pytest
 from pumice.inputs.offline import advance
 from pumice.scheduler.engine.rules import Filter, Reason, Rejected
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.hooks import Refusal
+from pumice.scheduler.framework.hook_answers import Refusal
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.topology import Purpose

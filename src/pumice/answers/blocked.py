@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from pumice.answers import closed, pod_quota, quota, room
+from pumice.answers import closed_nodes, pod_quota, quota, room
 from pumice.answers.answer import Because, Headline, Link, Near
 from pumice.answers.changes import Gone, MakeQueue, OpenQueue
 from pumice.answers.nodes import NodesFor
 from pumice.answers.pod_changes import AskScheduler, MakeGroup, MorePods, Ungate
-from pumice.answers.promised import held_tasks, is_promised
+from pumice.answers.pods_to_come import held_tasks, is_promised
 from pumice.answers.requests import FewerPods, OtherQueue, WiderTopology
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look
@@ -245,11 +245,11 @@ class Blocked:
         task, loop = self.waiter.tasks[0], self.look.loop
         assert loop is not None, "a policy with profiles has the action schedule"
         if lacks := loop.lacks_claims(task):
-            return _no(question, closed.rejected(self.cluster, task, self.whose, "DynamicResources", lacks))
+            return _no(question, closed_nodes.rejected(self.cluster, task, self.whose, "DynamicResources", lacks))
         search = loop.searches[task.template.scheduler_name]
         evaluation = search.evaluation(task)
         if evaluation.rejected is not None:
-            return _no(question, closed.rejected(self.cluster, task, self.whose, evaluation.rejected_by, evaluation.rejected.text))
+            return _no(question, closed_nodes.rejected(self.cluster, task, self.whose, evaluation.rejected_by, evaluation.rejected.text))
         nodes = NodesFor(evaluation)
         if (nodes.open & nodes.roomy).any():
             return _no(question, self._beyond_rules(task))
@@ -280,7 +280,7 @@ class Blocked:
         task = next(iter(self._errors), self.waiter.tasks[0])
         evaluation = session.evaluation(task)
         if evaluation.rejected is not None:
-            return _no(question, closed.rejected(self.cluster, task, self.whose, evaluation.rejected_by, evaluation.rejected.text))
+            return _no(question, closed_nodes.rejected(self.cluster, task, self.whose, evaluation.rejected_by, evaluation.rejected.text))
         if (stopped := session.pre_predicate(task)) is not None:
             return _no(question, Headline(Because.RULE, stopped.message))
         if trouble := job.asks_for_topology and session.topology.tree.trouble:
@@ -350,8 +350,8 @@ class Blocked:
 
     def _by_nodes(self, question: str, task: Task, nodes: NodesFor, missing: Missing) -> Found:
         self._note(nodes)
-        if not (nodes.open & nodes.large).any() and (choice := closed.choose(nodes)) is not None:
-            headline = closed.headline(self.cluster, task, self.whose, nodes, choice)
+        if not (nodes.open & nodes.large).any() and (choice := closed_nodes.choose(nodes)) is not None:
+            headline = closed_nodes.headline(self.cluster, task, self.whose, nodes, choice)
             return _no(question, room.of_gang(missing, headline) if missing.is_gang and missing.found else headline)
         if (nodes.open & nodes.roomy).any():
             unknown = Headline(Because.UNKNOWN, "there is room for it, but a rule that gives no reason keeps it waiting")

@@ -11,8 +11,8 @@ from statistics import median
 from msgspec import Struct, field
 
 from pumice.answers.eta import Forecast
-from pumice.answers.past import Past
 from pumice.answers.past_forecasts import PastForecasts
+from pumice.answers.run_times import Past
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster
 from pumice.simulate.life import Life

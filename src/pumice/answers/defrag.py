@@ -25,7 +25,8 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import CPU, EPSILON, Cluster, Mask, Task, Vector, status
-from pumice.scheduler.plugins.packing import WHOLE, Ask, PodShape, TypicalPods
+from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
+from pumice.scheduler.model.gpu_cards import WHOLE, Ask
 
 
 class Fragments(Struct, frozen=True, rename="camel"):

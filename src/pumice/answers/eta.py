@@ -15,11 +15,11 @@ from zlib import crc32
 
 from msgspec import Struct, structs
 
-from pumice.answers.past import SERVICE, WINDOW_S, Guess, Past, RunTimes, owner_of
 from pumice.answers.past_forecasts import past_forecasts
 from pumice.answers.pod_quota import withdraw_refused
-from pumice.answers.promised import promise, roles_to_come
+from pumice.answers.pods_to_come import promise, roles_to_come
 from pumice.answers.rollout import Batch, Coming, Rollout
+from pumice.answers.run_times import SERVICE, WINDOW_S, Guess, Past, RunTimes, owner_of
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import find, who_waits
 from pumice.api import rfc3339

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from pumice.answers import closed, room
+from pumice.answers import closed_nodes, room
 from pumice.answers.answer import Because, Headline
 from pumice.answers.nodes import NodesFor
-from pumice.answers.promised import promise
+from pumice.answers.pods_to_come import promise
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look, Sketch, look
 from pumice.answers.subject import Waiter, find, subject_of, who_waits
@@ -78,7 +78,7 @@ def bounded(seen: Look, name: str) -> Fit:
     for task in {task.template: task for task in waits.tasks}.values():
         evaluation = _evaluation(seen, task)
         if evaluation is not None:
-            if claims_to_come := closed.awaited_claims(session.cluster, task, evaluation):
+            if claims_to_come := closed_nodes.awaited_claims(session.cluster, task, evaluation):
                 awaited += claims_to_come
                 continue
             headline, largest = _by_nodes(session, waits, task, evaluation)
@@ -129,16 +129,16 @@ def _by_quota(session: Session, job: Job) -> Headline | None:
 def _by_nodes(session: Session, waits: Waiter, task: Task, evaluation: Evaluation) -> tuple[Headline | None, str]:
     cluster, job = session.cluster, waits.job
     if evaluation.rejected is not None:
-        return closed.rejected(cluster, task, waits.name, evaluation.rejected_by, evaluation.rejected.text), ""
+        return closed_nodes.rejected(cluster, task, waits.name, evaluation.rejected_by, evaluation.rejected.text), ""
     nodes = NodesFor(evaluation, lasting=True)
     if not nodes.alive.any():
         return None, ""  # nodes may come
     if not (nodes.alive & nodes.large).any():
         return room.too_large(nodes, waits.name), ""
     if not (nodes.open & nodes.large).any():
-        choice = closed.choose(nodes)
+        choice = closed_nodes.choose(nodes)
         assert choice is not None, "a node that is large and not open is closed"
-        return closed.headline(cluster, task, waits.name, nodes, choice), ""
+        return closed_nodes.headline(cluster, task, waits.name, nodes, choice), ""
     alike = [other for other in waits.tasks if other.template is task.template]
     if job is None or job.min_member < 2 or len(alike) < len(waits.tasks):
         return None, ""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from pumice.answers.answer import Because, Headline, Link, Why
-from pumice.answers.promised import is_promised, promise_workload
+from pumice.answers.pods_to_come import is_promised, promise_workload
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import NAMESPACED, Subject, find, split
 from pumice.answers.workloads import resting, wanted_pods, workload

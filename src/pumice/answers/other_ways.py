@@ -9,7 +9,7 @@ import numpy as np
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, LabelNodes, Recover, Uncordon, Untaint, is_of_condition
-from pumice.answers.closed import untolerated
+from pumice.answers.closed_nodes import untolerated
 from pumice.answers.pod_changes import Drop, Tolerate
 from pumice.answers.requests import WiderTopology
 from pumice.answers.subject import Waiter

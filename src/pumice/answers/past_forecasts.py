@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from pumice.answers.past import LifeTable
+from pumice.answers.run_times import LifeTable
 from pumice.scheduler.model import Cluster, NDArray
 
 T = TypeVar("T")

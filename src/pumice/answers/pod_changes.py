@@ -11,7 +11,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from pumice.answers.changes import Change
-from pumice.answers.promised import MARK
+from pumice.answers.pods_to_come import MARK
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.answers.subject import as_they_came, tasks_of_job
 from pumice.api import rfc3339

@@ -1,6 +1,6 @@
 """ResourceQuotas that keep pods from being made: which one, with the amounts, and what would be enough.
 
-The pods that are judged are those that controllers would make (`promised.py`). The other pods of their namespace count as used.
+The pods that are judged are those that controllers would make (`pods_to_come.py`). The other pods of their namespace count as used.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Amounts, RaiseQuota
-from pumice.answers.promised import is_promised, promise
+from pumice.answers.pods_to_come import is_promised, promise
 from pumice.answers.requests import StateAmounts
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Waiter, as_they_came

@@ -9,7 +9,7 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, NamedTuple
 
-from pumice.answers.course import with_gang
+from pumice.answers.outcome_of_cycles import with_gang
 from pumice.answers.sketch import Sketch
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.carry_out import carry_out

@@ -5,7 +5,7 @@ A claim that does not exist is no bound: it may be created next.
 
 from collections.abc import Iterable, Sequence
 
-from pumice.answers import closed
+from pumice.answers import closed_nodes
 from pumice.answers.fits import Fit, fits
 from pumice.answers.newcomers import metadata_of, newcomers
 from pumice.answers.sketch import Sketch
@@ -33,6 +33,6 @@ def never_fits(items: Sequence[tuple[str, Wire]], cluster: Cluster, policy: Poli
             sketch.put(kind, item)
         found = bounds(items, cluster, policy, now)
     for fit in found:
-        if fit.bound is not None and fit.bound.because not in closed.PASSING:
+        if fit.bound is not None and fit.bound.because not in closed_nodes.PASSING:
             return fit.text
     return ""

@@ -1,4 +1,4 @@
-"""What would help: each answer is rehearsed on the changed state, through as many cycles as it takes (`course.py`).
+"""What would help: each answer is rehearsed on the changed state, through as many cycles as it takes (`outcome_of_cycles.py`).
 
 For each kind of change, the smallest change that helps is searched by halving: one step smaller does not help. Changes to queues that
 admission refuses are left out.
@@ -15,10 +15,10 @@ from pumice.answers import not_made
 from pumice.answers.allowed import all_allowed
 from pumice.answers.answer import Because, Headline, Why
 from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
-from pumice.answers.course import Course, course
 from pumice.answers.difference import Difference, difference
 from pumice.answers.moves import moves, together
 from pumice.answers.other_ways import ROOM, other_ways
+from pumice.answers.outcome_of_cycles import Course, course
 from pumice.answers.quota import PLACED, largest_promises, step_of
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch

@@ -1,9 +1,9 @@
 """Why does a subject wait, or run where it runs? The answer comes from rehearsals of the next cycle.
 
-Pods that its controller will make are promised first (`promised.py`), as far as ResourceQuotas allow. In the first rehearsal no other job
-or pod waits: what holds the subject back then is named by the chain of questions (`blocked.py`). If it starts, a second one serves all jobs
-and pods: a subject that does not start among them is outranked (`rank.py`). Last, the remedy of the headline is tried, through as many
-cycles as it takes (`course.py`): it is advice only if the subject starts with it. Else the answer says what holds it back next.
+Pods that its controller will make are promised first (`pods_to_come.py`), as far as ResourceQuotas allow. In the first rehearsal no other
+job or pod waits: what holds the subject back then is named by the chain of questions (`blocked.py`). If it starts, a second one serves all
+jobs and pods: a subject that does not start among them is outranked (`rank.py`). Last, the remedy of the headline is tried, through as many
+cycles as it takes (`outcome_of_cycles.py`): it is advice only if the subject starts with it. Else the answer says what holds it back next.
 """
 
 from msgspec.structs import replace
@@ -13,11 +13,11 @@ from pumice.answers.allowed import all_allowed
 from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.blocked import Blocked
 from pumice.answers.changes import Change, Gone, make_all, merged
-from pumice.answers.closed import PASSING
-from pumice.answers.course import course
+from pumice.answers.closed_nodes import PASSING
 from pumice.answers.fits import Fit, bounded
-from pumice.answers.place import gone_pod, of_pods, running
-from pumice.answers.promised import is_promised, promise
+from pumice.answers.outcome_of_cycles import course
+from pumice.answers.placed_pods import gone_pod, of_pods, running
+from pumice.answers.pods_to_come import is_promised, promise
 from pumice.answers.quota import largest_promises
 from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, subject_of, tasks_of_job, waiter, who_waits

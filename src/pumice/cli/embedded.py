@@ -26,10 +26,10 @@ from pumice.cluster.control_plane import ControlPlane, last_instant
 from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.live.clock import WallClock
 from pumice.live.scheduler.answering import FitQuestions
+from pumice.live.scheduler.config_reloader import Reloader
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Keeper, Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.reloader import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE

@@ -33,7 +33,7 @@ from pumice.scheduler.model import Cluster
 
 if TYPE_CHECKING:
     from pumice.cli.remote import Remote
-    from pumice.inputs.recording.entries import Begin
+    from pumice.inputs.recording.entry_format import Begin
 
 Command = Callable[..., Any]
 

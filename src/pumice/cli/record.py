@@ -14,7 +14,7 @@ from pumice.cli.tables import say
 from pumice.cli.up_options import policy_of
 from pumice.client.client import Client
 from pumice.inputs.recording.anonymous import Anonymous
-from pumice.inputs.recording.files import Hide, RecordingFile, Retention, as_it_is, entries, files_of
+from pumice.inputs.recording.file_format import Hide, RecordingFile, Retention, as_it_is, entries, files_of
 from pumice.live.clock import WallClock
 from pumice.live.lifecycle import end_signal, first
 from pumice.live.scheduler.black_box import black_box

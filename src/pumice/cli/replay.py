@@ -16,8 +16,8 @@ from pumice.api import rfc3339
 from pumice.api.plural import counted
 from pumice.cli.inputs import recorded_policy, warn
 from pumice.cli.tables import print_table, say
-from pumice.inputs.recording.entries import Cycle
-from pumice.inputs.recording.files import files_of
+from pumice.inputs.recording.entry_format import Cycle
+from pumice.inputs.recording.file_format import files_of
 from pumice.inputs.recording.replay import PodDifference, Replay, cycle_numbered, decide, differences, outcomes
 from pumice.scheduler.framework.policy import Policy
 from pumice.text_table import columns

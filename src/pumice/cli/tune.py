@@ -106,8 +106,8 @@ def in_force(workload: str, conf: str | None) -> tuple[str, str]:
     name, _, path = workload.partition(":")
     if conf is not None or name != "recording":
         return policy_text(conf or "volcano"), conf or "built-in configuration"
-    from pumice.inputs.recording.entries import Begin
-    from pumice.inputs.recording.files import entries, files_of
+    from pumice.inputs.recording.entry_format import Begin
+    from pumice.inputs.recording.file_format import entries, files_of
 
     begun = [entry for file in files_of(Path(path)) for entry in islice(entries(file, lambda message: None), 1) if isinstance(entry, Begin)]
     texts = begun[-1].configurations if begun else []

@@ -15,8 +15,8 @@ from pumice.api import InputError, did_you_mean, rfc3339
 from pumice.cli.inputs import warn
 from pumice.cli.tables import print_table
 from pumice.escaped_text import shown_in_line
-from pumice.inputs.recording.entries import Entry
-from pumice.inputs.recording.files import entries, files_of
+from pumice.inputs.recording.entry_format import Entry
+from pumice.inputs.recording.file_format import entries, files_of
 from pumice.inputs.recording.usage import FIELDS, HOUR_S, Group, UsageAccount, UsageAmounts, UsageTotals
 from pumice.text_table import columns
 

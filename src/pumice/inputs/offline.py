@@ -24,8 +24,8 @@ from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import GATED, Decisions, NativeGroupStatus
-from pumice.scheduler.framework.job_status import unserved
 from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.unserved_pods import unserved
 from pumice.scheduler.framework.waiting_pods import EVERYBODY
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster, status

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Pipelined as Pipelined,
         Waiting as Waiting,
     )
-    from pumice.scheduler.framework.hooks import Refusal as Refusal, Vote as Vote
+    from pumice.scheduler.framework.hook_answers import Refusal as Refusal, Vote as Vote
     from pumice.scheduler.framework.observer import Observer as Observer
     from pumice.scheduler.framework.plugin import Plugin as Plugin
     from pumice.scheduler.framework.policy import Action as Action, Policy as Policy
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "config.volcano_conf": ("read_policy",),
-    "engine.rules": ("MAX_SCORE", "Filter", "Reach", "Reason", "Refused", "Scorer"),
+    "engine.normalize_score": ("MAX_SCORE",),
+    "engine.rules": ("Filter", "Reach", "Reason", "Refused", "Scorer"),
     "engine.view": ("View",),
     "framework.cycle": ("cycle",),
     "framework.decisions": ("Bind", "Decisions", "Evict", "Pipelined", "Waiting"),
-    "framework.hooks": ("Refusal", "Vote"),
+    "framework.hook_answers": ("Refusal", "Vote"),
     "framework.observer": ("Observer",),
     "framework.plugin": ("Plugin",),
     "framework.policy": ("Action", "Policy"),

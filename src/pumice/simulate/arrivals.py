@@ -19,7 +19,9 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model import CPU, Cluster
-from pumice.scheduler.plugins.packing import GPU_MILLI_NAME, WHOLE, Packing, PodShape, TypicalPods
+from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
+from pumice.scheduler.model.gpu_cards import GPU_MILLI_NAME, WHOLE
+from pumice.scheduler.plugins.packing import Packing
 from pumice.scheduler.plugins.volcano.fgd import Fgd
 from pumice.simulate.packing_bound import most_gpus
 from pumice.simulate.run import Scenario, cluster_of

@@ -19,8 +19,8 @@ from collections import Counter
 import numpy as np
 
 from pumice.scheduler.model import Cluster, Mask, Table, Vector
+from pumice.scheduler.model.gpu_cards import GPU_MILLI_NAME
 from pumice.scheduler.plugins.kube.node_affinity import required_matches
-from pumice.scheduler.plugins.packing import GPU_MILLI_NAME
 
 THOUSANDTHS = 1e6  #: of thousandths, as amounts are stored
 STEPS = 1000

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pumice.api.pod import Pod
 from pumice.api.quantity import Quantity
 from pumice.api.structs import STRUCTS, decoder, encode
-from pumice.inputs.recording.entries import Begin, Cycle, Entry, PhaseSet, Put, Removed, Restored, Whole
+from pumice.inputs.recording.entry_format import Begin, Cycle, Entry, PhaseSet, Put, Removed, Restored, Whole
 
 #: fields whose text is not a name that a user has chosen
 WORDS = """

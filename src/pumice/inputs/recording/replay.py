@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from pumice.api import InputError, rfc3339
 from pumice.api.pod import Pod
 from pumice.api.structs import STRUCTS, decoder
-from pumice.inputs.recording.entries import Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
-from pumice.inputs.recording.files import Tell, entries, files_of
+from pumice.inputs.recording.entry_format import Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
+from pumice.inputs.recording.file_format import Tell, entries, files_of
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.gathering import MEMORY, Kept

@@ -19,7 +19,7 @@ from pumice.api.pod import Pod
 from pumice.api.quantity import is_gpu
 from pumice.api.structs import decoder
 from pumice.api.volcano import PodGroup, Queue
-from pumice.inputs.recording.entries import Begin, Cycle, Entry, Put, Removed, Restored, Whole
+from pumice.inputs.recording.entry_format import Begin, Cycle, Entry, Put, Removed, Restored, Whole
 from pumice.scheduler.model import status
 from pumice.scheduler.model.template import requested_by_containers
 

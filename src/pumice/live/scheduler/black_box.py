@@ -20,8 +20,8 @@ from pumice.api import InputError
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.structs import encode
-from pumice.inputs.recording.entries import VERSION, Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
-from pumice.inputs.recording.files import Hide, Retention, Writer, as_it_is
+from pumice.inputs.recording.entry_format import VERSION, Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
+from pumice.inputs.recording.file_format import Hide, Retention, Writer, as_it_is
 from pumice.inputs.recording.snapshot import CopiedTasks, Snapshot
 from pumice.live.scheduler.loop import Keeper
 from pumice.live.scheduler.options import Options

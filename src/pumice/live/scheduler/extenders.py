@@ -25,7 +25,7 @@ from pumice.api.structs import encode
 from pumice.client.failures import KubeError
 from pumice.http.connection import Answer, TooLong
 from pumice.http.pool import LARGEST_ANSWER, fetch
-from pumice.scheduler.framework.policy import ExtenderSpec
+from pumice.scheduler.framework.profiles import ExtenderSpec
 from pumice.scheduler.kube.extenders import fields_of
 
 FAILURES = 3  #: in a row, until an extender is left alone

@@ -13,10 +13,13 @@ from pumice.api.kinds import NATIVE_POD_GROUP, ObjectRef
 from pumice.api.structs import encode
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube.devices.allocation import Pick
-from pumice.scheduler.plugins.kube.devices.claims import Mapped, group_claims, named_claims, reach, special_key
+from pumice.scheduler.plugins.kube.devices.claims import group_claims, named_claims
+from pumice.scheduler.plugins.kube.devices.extended_resources import Mapped, special_key
+from pumice.scheduler.plugins.kube.devices.node_selector import reach
 from pumice.scheduler.plugins.kube.devices.pools import SKIPS
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
-from pumice.scheduler.plugins.kube.indexes.assumed import Allotted, AssumedDevices, AssumedVolumes
+from pumice.scheduler.plugins.kube.indexes.assumed_devices import Allotted, AssumedDevices
+from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
 from pumice.scheduler.plugins.kube.volume_matching import has_claims
 
 

@@ -34,13 +34,13 @@ from pumice.live.clock import WallClock
 from pumice.live.lifecycle import ReplicaSettings, end_signal, first, while_leading
 from pumice.live.pages import insights, listeners, probes
 from pumice.live.scheduler.answering import PATH, FitQuestions, Forecasts, Headlines
+from pumice.live.scheduler.config_reloader import Reloader
 from pumice.live.scheduler.first_queues import awaited, make_queues
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import SCHEDULER, LiveMetrics
 from pumice.live.scheduler.options import UNSHARDED, Options
 from pumice.live.scheduler.pod_memory import POD_PATH, pod_memory
-from pumice.live.scheduler.reloader import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.live.scheduler.world import LiveWorld
 from pumice.scheduler.framework.policy import Policy
@@ -157,7 +157,7 @@ class Replica:
         if not settings.record:
             await self._decide(client, policy, identity, None)
             return
-        from pumice.inputs.recording.files import Retention  # loaded only where a recording is kept
+        from pumice.inputs.recording.file_format import Retention  # loaded only where a recording is kept
         from pumice.live.scheduler.black_box import black_box
 
         with black_box(settings.record, settings.options, self._clock.now, Retention.of_folder(settings.record_bytes)) as box:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.events import EventRecord
 from pumice.live.scheduler.prerequisites import NONE, Prerequisites
-from pumice.scheduler.framework.policy import ExtenderSpec
+from pumice.scheduler.framework.profiles import ExtenderSpec
 
 
 class BindPod(NamedTuple):

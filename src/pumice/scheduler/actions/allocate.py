@@ -16,7 +16,8 @@ from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.model import INQUEUE, Job, Queue
 from pumice.scheduler.model.job import cut_short_at
 from pumice.scheduler.placement.domains import Choice, Domains
-from pumice.scheduler.placement.pending_tasks import JobsByQueue, PendingParts, PendingTasks
+from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
+from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks
 from pumice.scheduler.placement.placing import Placing
 from pumice.scheduler.placement.room_bound import NoDomain
 

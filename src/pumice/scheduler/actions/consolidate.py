@@ -26,7 +26,8 @@ from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task, Vector, status
-from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks, by_queue
+from pumice.scheduler.placement.jobs_by_queue import by_queue
+from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks
 from pumice.scheduler.placement.room_bound import missing
 
 TRIES = 8  #: plans for one job, each without the places that filters have refused in those before

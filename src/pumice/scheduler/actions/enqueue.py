@@ -6,11 +6,11 @@ for; until another is let in the others are refused as it was. Jobs for which th
 """
 
 from pumice.scheduler.framework.admission import Admission
-from pumice.scheduler.framework.hooks import UNSCHEDULABLE
+from pumice.scheduler.framework.hook_answers import UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import INQUEUE, Job
-from pumice.scheduler.placement.pending_tasks import JobsByQueue
+from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
 
 
 class Enqueue(Action):

@@ -24,7 +24,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import Job, Mask, Queue, Task, status
-from pumice.scheduler.placement.pending_tasks import by_queue
+from pumice.scheduler.placement.jobs_by_queue import by_queue
 
 
 class PreemptArgs(Budget):

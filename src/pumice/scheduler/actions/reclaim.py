@@ -20,7 +20,7 @@ from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, Mask, Queue, Task, status
-from pumice.scheduler.placement.pending_tasks import JobsByQueue
+from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
 
 
 class ReclaimArgs(Budget):

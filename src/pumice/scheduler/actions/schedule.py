@@ -14,12 +14,14 @@ from pumice.scheduler.engine import Evaluation, Reason
 from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.framework.decisions import GATED, HeldBack, Waiting
 from pumice.scheduler.framework.observer import Stage
-from pumice.scheduler.framework.policy import SCHEDULE, Action, Profiles
+from pumice.scheduler.framework.policy import SCHEDULE, Action
+from pumice.scheduler.framework.profiles import Profiles
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.deferred_resizes import GATE, PLUGIN, make_room
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
-from pumice.scheduler.kube.find_node import FitError, NodeFinder, Rotation, compares_all
+from pumice.scheduler.kube.find_node import FitError, NodeFinder, compares_all
 from pumice.scheduler.kube.groups import GroupEntity, Groups, holds_node
+from pumice.scheduler.kube.node_rotation import Rotation
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.pre_enqueue import PreEnqueue, by_gates

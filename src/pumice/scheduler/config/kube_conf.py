@@ -27,7 +27,8 @@ from pumice.scheduler.config.old_versions import converted
 from pumice.scheduler.config.plugin_choice import PluginChoice
 from pumice.scheduler.framework.features import DEFAULT, Release
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import Policy, Profile, Profiles
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.profiles import Profile, Profiles
 from pumice.scheduler.plugins.kube.catalogue import ARGS, FEATURES, GANG, POINTS, TOPOLOGY_PLACEMENTS, defaults
 from pumice.scheduler.plugins.kube.volume_binding import PLUGIN as VOLUME_BINDING, VolumeBindingArgs
 

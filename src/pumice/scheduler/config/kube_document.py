@@ -7,7 +7,7 @@ from msgspec import field, structs
 from pumice.api import duration
 from pumice.api.problems import Path, Problems, check_duration, qualified_name_fault
 from pumice.api.strict_decoding import Conf
-from pumice.scheduler.framework.policy import ExtenderSpec
+from pumice.scheduler.framework.profiles import ExtenderSpec
 
 
 class PluginRef(Conf, frozen=True):

@@ -6,7 +6,7 @@ from typing import Any
 from pumice.scheduler.engine import Scorer
 from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import FilterMaker, ScorerMaker
+from pumice.scheduler.framework.profiles import FilterMaker, ScorerMaker
 from pumice.scheduler.plugins.kube.catalogue import ALL, ARGS
 
 Configured = dict[str, Any]  #: plugin name to its arguments, as given

@@ -5,7 +5,8 @@ answers for one kind of task and brings them up to date from the log of changes,
 """
 
 from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, to_hundred
+from pumice.scheduler.engine.normalize_score import MAX_SCORE, to_hundred
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer
 from pumice.scheduler.engine.view import Scores, View
 
 __all__ = ["MAX_SCORE", "Evaluation", "Filter", "Reach", "Reason", "Refused", "Rejected", "Rule", "Scorer", "Scores", "View"]

@@ -11,7 +11,8 @@ from functools import reduce
 
 import numpy as np
 
-from pumice.scheduler.engine.rules import Bounds, Scorer, weighted
+from pumice.scheduler.engine.normalize_score import weighted
+from pumice.scheduler.engine.rules import Bounds, Scorer
 from pumice.scheduler.model import Cluster, Mask, Template
 
 SLACK = 2.0**-14  #: greater than the error of float32 after a few operations on numbers up to 100

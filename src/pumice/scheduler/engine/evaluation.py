@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pumice.scheduler.engine.bounds import BestByBounds
-from pumice.scheduler.engine.rules import PLAINLY, Filter, Reach, Reason, Refused, Rejected, Scorer, Unscored, weighted
+from pumice.scheduler.engine.normalize_score import weighted
+from pumice.scheduler.engine.rules import PLAINLY, Filter, Reach, Reason, Refused, Rejected, Scorer, Unscored
 from pumice.scheduler.engine.shared_answers import (
     UNKNOWN,
     Common,

@@ -2,25 +2,19 @@
 
 A rule first reads the task alone (`prepare`); None means that the rule has nothing to say about this task. It is then asked about
 nodes, many at once. Its `reach` says what its answer for a node depends on, and so when it must be asked again.
-
-Bringing scores to 0..100 as most of kube-scheduler's scorers do.
-
-How full nodes would be in the resources that a pod requests, each resource by its weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.engine.view import Numbers, Scores, View
+from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model import Mask, NDArray, Nodes, Task, Template
-
-MAX_SCORE = 100.0  #: the highest score of one scorer, before its weight
 
 
 class Reach(Enum):
@@ -155,45 +149,3 @@ class Scorer(Rule):
 
     normalizes = False
     relative = False  #: a node's score depends on which nodes are the other candidates: the scorer sees only candidates
-
-
-def weighted(scores: Numbers, weight: float) -> Numbers:
-    """The scores times a weight, which is 1 for most scorers."""
-    return scores if weight == 1 else scores * weight
-
-
-def to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
-    """The scores scaled so that the greatest is 100, rounded down. `reverse`: 100 less that. If all are 0, they stay 0 (reversed: 100)."""
-    greatest = scores.max(initial=0.0)
-    if greatest == 0:
-        return np.full_like(scores, MAX_SCORE) if reverse else scores
-    scaled: Scores = np.floor(scores * MAX_SCORE / greatest)
-    return MAX_SCORE - scaled if reverse else scaled
-
-
-class ScorePart(NamedTuple):
-    """One requested resource in a score: its weight, and whether the room left counts instead of the room used (`least`)."""
-
-    column: int
-    amount: float
-    weight: float
-    least: bool = False
-
-
-def parts_of(template: Template, weigh: Callable[[int], tuple[float, bool] | None]) -> list[ScorePart]:
-    """The parts of a request that count in a score. `weigh`: from a column to its weight and `least`; None if it does not count."""
-    amounts = zip(template.columns.tolist(), template.amounts.tolist(), strict=True)
-    return [ScorePart(column, amount, *found) for column, amount in amounts if (found := weigh(column)) is not None]
-
-
-def weighted_mean(parts: Sequence[ScorePart], nodes: View) -> Scores:
-    """For each node 0..1: how full (or empty) it would be in the requested resources, by weight; 0 if any of these would overflow."""
-    total, overflow, weights = np.zeros(len(nodes)), nodes.nothing(), 0.0
-    for column, amount, weight, least in parts:
-        weights += weight
-        room = nodes.allocatable[column]
-        full = nodes.used[column] + amount
-        if weight:
-            overflow |= (full > room) & (room > 0)
-            total += np.divide((room - full if least else full) * weight, room, out=np.zeros(len(nodes)), where=room > 0)
-    return np.where(overflow, 0.0, total / weights) if weights else total

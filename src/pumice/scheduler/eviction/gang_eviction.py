@@ -20,7 +20,8 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import HyperNode, Job, Queue, Task, status
-from pumice.scheduler.placement.pending_tasks import PendingParts, by_queue
+from pumice.scheduler.placement.jobs_by_queue import by_queue
+from pumice.scheduler.placement.pending_tasks import PendingParts
 
 DEFAULT_DOMAINS = 8
 

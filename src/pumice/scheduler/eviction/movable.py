@@ -12,7 +12,7 @@ from math import inf
 from msgspec import Struct, field
 
 from pumice.api.annotations import STAYS
-from pumice.scheduler.eviction.budgets import BudgetsByNamespace
+from pumice.scheduler.eviction.disruption_budgets import BudgetsByNamespace
 from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus, seconds
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, Task, status

@@ -20,7 +20,7 @@ from msgspec import Struct
 from pumice.api import did_you_mean
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Scores, View
 from pumice.scheduler.engine.rules import Unscored
-from pumice.scheduler.framework.hooks import UNSCHEDULABLE, Refusal, Vote
+from pumice.scheduler.framework.hook_answers import UNSCHEDULABLE, Refusal, Vote
 from pumice.scheduler.model import Job, Queue, Task
 
 if TYPE_CHECKING:

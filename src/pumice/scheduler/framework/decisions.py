@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from pumice.api.groups import NativePodGroup
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.job_classes import Member, filled
-from pumice.scheduler.framework.policy import ExtenderSpec
+from pumice.scheduler.framework.profiles import ExtenderSpec
 from pumice.scheduler.model import Job, Task
 
 T = TypeVar("T")

@@ -1,75 +1,23 @@
-"""The status of every job at the end of a session: its phase, and why its pods still wait.
-
-Pending pods that no action looks at, and what is missing: their PodGroup, its queue, or the scheduler that they name.
-A running scheduler reports the pods that name it (`stranded`), after giving controllers a moment to make what is missing. For a state
-that is read from files all such pods are reported (`unserved`).
-"""
+"""The status of every job at the end of a session: its phase, and why its pods still wait."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping
 from functools import lru_cache
-from math import inf
 from typing import TYPE_CHECKING
 
-from pumice.api import did_you_mean
-from pumice.api.annotations import GROUP_NAME
-from pumice.scheduler.framework.decisions import Conclusion, Decisions, GroupCondition, JobOutcome, Pipelined, Waiting
-from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
+from pumice.scheduler.framework.decisions import Conclusion, GroupCondition, JobOutcome, Pipelined
+from pumice.scheduler.framework.hook_answers import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.scheduler.framework.job_classes import JobClass
-from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.statement import LastTry
-from pumice.scheduler.model import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Cluster, Job, Task, status
+from pumice.scheduler.model import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job, Task, status
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.unserved_pods import stranded
 
 WAITS = status.PENDING | status.ALLOCATED | status.PIPELINED
-
-GRACE_S = 5.0  #: for this time a new pod may be without its PodGroup
-
-
-def stranded(cluster: Cluster, policy: Policy, now: float) -> list[Waiting]:
-    """For each pod that names this scheduler, that no action looks at, and that is older than GRACE_S: why it waits."""
-    if policy.profiles is not None and cluster.schedulers <= policy.profiles.by_name.keys():
-        return []
-    waits = [task for task in _looked_at_by_none(cluster) if now - task.created >= GRACE_S and not task.gated]
-    return [Waiting(task, UNSCHEDULABLE, why) for task in waits if (why := _missing(cluster, policy, task))]
-
-
-def next_stranded(cluster: Cluster, now: float) -> float:
-    """When the next pod that no action looks at will be older than GRACE_S; inf if there is no such pod."""
-    return min((task.created + GRACE_S for task in _looked_at_by_none(cluster) if now - task.created < GRACE_S), default=inf)
-
-
-def _looked_at_by_none(cluster: Cluster) -> list[Task]:
-    jobs = [job for job in cluster.waiting.values() if job.queue is None or not job.queue.exists]
-    return [*cluster.without_job.values(), *(task for job in jobs for task in job.pending.values())]
-
-
-def unserved(cluster: Cluster, policy: Policy, decisions: Decisions) -> list[Waiting]:
-    """For each Pending pod that the decisions do not mention: why it waits."""
-    explained = {waiting.task.uid for waiting in decisions.waiting}
-    waits = [task for task in cluster.tasks.values() if task.status == status.PENDING and task.uid not in explained]
-    return [Waiting(task, UNSCHEDULABLE, why) for task in waits if (why := _missing(cluster, policy, task))]
-
-
-def _missing(cluster: Cluster, policy: Policy, task: Task) -> str:
-    wanted, job = task.template.scheduler_name, task.job
-    if wanted not in cluster.schedulers:
-        return f'it asks for scheduler "{wanted}"; this one serves {", ".join(sorted(cluster.schedulers))}'
-    if policy.profiles is not None and wanted in policy.profiles.by_name:
-        return ""
-    if job is None:
-        return f"it has no PodGroup; name one in the annotation {GROUP_NAME}, or have Volcano's controllers make one"
-    if job.group is None:
-        groups = (other.name for other in cluster.jobs.values() if other.group is not None and other.namespace == job.namespace)
-        return cluster.absent("PodGroup", f"PodGroup {job.uid} does not exist{did_you_mean(job.name, groups)}")
-    if job.queue is not None and not job.queue.exists:
-        queues = (queue.name for queue in cluster.queues.values() if queue.exists)
-        return cluster.absent("Queue", f"queue {job.queue.name} does not exist{did_you_mean(job.queue.name, queues)}")
-    return ""
 
 
 def conclude(session: Session) -> Conclusion:

@@ -11,10 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.scheduler.framework.decisions import Decisions
-from pumice.scheduler.framework.job_status import next_stranded
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.unserved_pods import next_stranded
 from pumice.scheduler.model import Cluster
 
 MEMORY = "decisions"  #: its key in the cluster's memory

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pumice.scheduler.engine import Filter, Rule, Scorer
 from pumice.scheduler.framework.containment import Broken, BrokenScorer, Failure, Guard, is_ours
-from pumice.scheduler.framework.hooks import HOOKS, all_agree, anyone
+from pumice.scheduler.framework.folds import all_agree, anyone
+from pumice.scheduler.framework.hooks import HOOKS
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.rules import filters_of, scorers_of

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pumice.scheduler.framework.fit_errors import Shortage
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import PODS, Job, Mask, Queue, Task, Vector, status
 

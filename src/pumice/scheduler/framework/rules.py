@@ -1,12 +1,7 @@
-"""The filters and scorers of a policy's plugins, in the form that the engine uses, and the evaluations that are made from them.
+"""The filters and scorers of a policy's plugins, in the form that the engine uses.
 
 A plugin gives rules ready-made (`filters`, `scorers`), or defines `filter(task, nodes)` and `score(task, nodes)` over all nodes at
 once, or `filter_node` and `score_node` for one node at a time. The last two forms are wrapped here.
-
-Evaluations that later sessions use as well, so that each session asks the rules only about the nodes that have changed.
-
-The rules of a plugin may keep objects of the session for which it was opened, unless the plugin has `rules_last`. Evaluations are made
-anew when a node object or another object changes, and in each session if pods have inter-pod affinity or an observer needs full cycles.
 """
 
 from __future__ import annotations
@@ -18,14 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rule, Scorer, Scores, View
-from pumice.scheduler.engine.evaluations import Evaluations
-from pumice.scheduler.engine.rules import PLAINLY
 from pumice.scheduler.framework.containment import WrongAnswer
 from pumice.scheduler.model import Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.plugin import Plugin
-    from pumice.scheduler.framework.session import Session
 
 
 class _ByTask:
@@ -145,32 +137,3 @@ def _rules(plugin: Plugin, enabled: Callable[[str], bool], whole: str, wrapped: 
             raise WrongAnswer(f"answered {given!r:.60}; it must be a list of rules")
         rules += given
     return rules + [wrap(plugin, getattr(plugin, hook)) for hook, wrap in wrapped.items() if hasattr(plugin, hook) and enabled(hook)]
-
-
-MEMORY = "evaluations"  #: its key in the cluster's memory
-
-
-def evaluations_for(session: Session) -> Evaluations:
-    """The evaluations that an earlier session has left, if they still hold; else new ones."""
-    basis, found = session.cluster.memory.pop(MEMORY, (None, None))
-    if basis is None or basis != _basis(session):
-        found = Evaluations(session.cluster, *session.plugins.rules, session.observer.asking, shortcuts=session.policy.shortcuts)
-    return found  # type: ignore[no-any-return]
-
-
-def keep_evaluations(session: Session, evaluations: Evaluations) -> None:
-    """Keep the evaluations that later sessions may use. Called when the session has closed."""
-    basis = _basis(session)
-    if basis is not None:
-        evaluations.keep_lasting()
-        session.cluster.memory[MEMORY] = basis, evaluations
-
-
-def _basis(session: Session) -> tuple[Any, ...] | None:
-    """What evaluations depend on besides the tasks on nodes; None if they do not outlive the session."""
-    cluster = session.cluster
-    is_watched = session.observer.needs_full_cycles or session.observer.asking is not PLAINLY
-    policy = session.policy
-    if is_watched or cluster.with_pod_affinity or not (policy.shortcuts and policy.rules_last and session.plugins.are_trusted):
-        return None
-    return policy, cluster.nodes.version, cluster.versions.copy(), len(cluster.dimensions.names), cluster.dimensions.width

@@ -22,12 +22,12 @@ from pumice.scheduler.framework.fit_errors import FitErrors, Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.job_classes import MEMORY as KINDS, JobClass, JobClasses, blanks
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
+from pumice.scheduler.framework.kept_evaluations import keep_evaluations
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.past_evictions import PastEvictions, note, past_eviction
 from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.questions import Questions
-from pumice.scheduler.framework.rules import keep_evaluations
 from pumice.scheduler.framework.statement import LastTry, Statement
 from pumice.scheduler.framework.topology import Topology
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pumice.scheduler.engine import Scores
-from pumice.scheduler.framework.policy import ExtenderSpec
+from pumice.scheduler.framework.profiles import ExtenderSpec
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.units import with_pods
 from pumice.scheduler.model import Mask, Task

@@ -2,89 +2,28 @@
 
 A pod's nominated node is tried first and alone. Otherwise every node is asked (or as many as the profile wants); where other pods
 are nominated the pod must fit both with and without them. Then extenders filter what is left, and the highest total score wins.
-
-The nodes that a search looks at if not at all: zone by zone in turn, from where the last search stopped, until enough are feasible.
-The start is kept from cycle to cycle. A search that stops early has also passed the nodes that it refused on the way.
 """
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from pumice.scheduler.engine import Evaluation, Reason, Scores, View
 from pumice.scheduler.engine.evaluations import Evaluations
-from pumice.scheduler.framework.policy import Profile
+from pumice.scheduler.framework.profiles import Profile
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import NodeStatuses, PreparedFilters, WithNominated, run_filters, sees_columns_only, sentence, speaking
-from pumice.scheduler.kube.dry_run import Trial
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
+from pumice.scheduler.kube.node_rotation import Rotation, enough
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import pipelined_room
-from pumice.scheduler.model import Cluster, Mask, Nodes, Rows, Task
+from pumice.scheduler.kube.preemption_dry_run import Trial
+from pumice.scheduler.model import Mask, Task
 from pumice.scheduler.plugins.kube.node_resources_fit import IGNORES, FitFilter
 
-FEWEST = 100  #: if there are fewer nodes, all are looked at; and at least so many feasible nodes are looked for
-ZONE_KEYS = (ZONE_LABEL, OLD_ZONE_LABEL)
-REGION_KEYS = (REGION_LABEL, OLD_REGION_LABEL)
 CLAIM = "ResourceClaim"
-
-
-class Rotation:
-    """The nodes that the next search looks at, in its order. `memory` is kept from session to session."""
-
-    def __init__(self, cluster: Cluster, memory: dict[str, Any]) -> None:
-        self._table = cluster.nodes
-        self._memory = memory
-
-    @property
-    def order(self) -> Rows:
-        """The rows of existing nodes, zone by zone in turn."""
-        version = (self._table.static_version, len(self._table))
-        if self._memory.get("version") != version:
-            self._memory["version"], self._memory["order"] = version, in_turn(self._table)
-        order: Rows = self._memory["order"]
-        return order
-
-    def pick(self, feasible: Mask, among: Mask, wanted: int) -> Mask:
-        """The first `wanted` feasible nodes of a search among some nodes."""
-        order, start = self.order, self._memory.get("start", 0)
-        visited = order[among[order]]
-        if not len(visited):
-            return feasible
-        visited = np.roll(visited, -(start % len(visited)))
-        fine = feasible[visited]
-        found = np.cumsum(fine)
-        end = int(np.argmax(found > wanted)) if found[-1] > wanted else len(visited)
-        self._memory["start"] = (start + end) % len(order)
-        picked = np.zeros(len(feasible), bool)
-        picked[visited[:end][fine[:end]]] = True
-        return picked
-
-
-def enough(percentage: int, nodes: int) -> int:
-    """The number of feasible nodes that ends a search. 0 percent means all nodes: sampling is not needed here."""
-    if nodes < FEWEST or not 0 < percentage < 100:
-        return nodes
-    return max(nodes * percentage // 100, FEWEST)
-
-
-def in_turn(table: Nodes) -> Rows:
-    zones: dict[tuple[str, str], list[int]] = {}
-    for row in table:
-        zones.setdefault(_zone(table.labels(row)), []).append(row)
-    longest = max(map(len, zones.values()), default=0)
-    turns = [rows[turn] for turn in range(longest) for rows in zones.values() if turn < len(rows)]
-    return np.array(turns, np.intp)
-
-
-def _zone(labels: dict[str, str]) -> tuple[str, str]:
-    region = next((labels[key] for key in REGION_KEYS if key in labels), "")
-    return region, next((labels[key] for key in ZONE_KEYS if key in labels), "")
-
 
 ExtenderRefusals = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether that is final
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pumice.api.groups import NativePodGroup
 from pumice.scheduler.framework.decisions import GroupTry, NativeGroupStatus
 from pumice.scheduler.framework.observer import Stage
-from pumice.scheduler.framework.policy import Profiles
+from pumice.scheduler.framework.profiles import Profiles
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.waiting_pods import GroupOutcome
 from pumice.scheduler.kube.find_node import NodeFinder

@@ -20,7 +20,8 @@ from pumice.scheduler.engine import MAX_SCORE, Scores
 from pumice.scheduler.kube.groups import Group
 from pumice.scheduler.model import ABSENT, CPU, MEMORY, Mask, Nodes, Rows, Task, Template, Vector
 from pumice.scheduler.plugins.kube.catalogue import PODS_COUNT
-from pumice.scheduler.plugins.kube.node_resources_fit import PLUGIN as FIT, STORAGE
+from pumice.scheduler.plugins.kube.node_resources_fit import PLUGIN as FIT
+from pumice.scheduler.plugins.kube.resource_allocation import STORAGE
 
 NO_DOMAIN = "cannot determine domain for already scheduled pods: "
 MOST_LEVELS = 4  #: of a tree, from the group with the constraint on

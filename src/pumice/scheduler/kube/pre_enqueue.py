@@ -6,7 +6,7 @@ One member that is held back holds back its whole group. A pod whose PodGroup, o
 from collections.abc import Callable, Iterable, Mapping
 
 from pumice.scheduler.framework.decisions import HeldBack
-from pumice.scheduler.framework.policy import Profile
+from pumice.scheduler.framework.profiles import Profile
 from pumice.scheduler.framework.waiting_pods import WaitingPods
 from pumice.scheduler.kube.groups import LEAF, Group, GroupEntity, Groups
 from pumice.scheduler.model import Task

@@ -12,20 +12,22 @@ from functools import cached_property
 import numpy as np
 
 from pumice.scheduler.engine import Reach, Scores
-from pumice.scheduler.eviction.budgets import BudgetsByNamespace
+from pumice.scheduler.eviction.disruption_budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import Candidate, cheapest, cost, searched
 from pumice.scheduler.framework.decisions import PreemptionTry
 from pumice.scheduler.framework.observer import Stage
-from pumice.scheduler.framework.policy import DefaultPreemptionArgs
+from pumice.scheduler.framework.profiles import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
-from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun, UnitsTable, VictimsTable
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
-from pumice.scheduler.kube.find_node import FitError, Rotation
+from pumice.scheduler.kube.find_node import FitError
+from pumice.scheduler.kube.node_rotation import Rotation
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
-from pumice.scheduler.kube.resource_dry_run import ResourceDryRun
+from pumice.scheduler.kube.preemption_by_resources import ResourceDryRun
+from pumice.scheduler.kube.preemption_dry_run import NO_VICTIMS, PreemptionDryRun
 from pumice.scheduler.kube.units import POD, Units
+from pumice.scheduler.kube.victims_table import UnitsTable, VictimsTable
 from pumice.scheduler.model import PODS, Mask, Rows, Task, status
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 

@@ -6,45 +6,20 @@ Time is an argument: the loop that owns the queue passes it, and gives the queue
 
     loop: for each watch event   queue.happened(...)
           each cycle             queue.due(...): the cycle tries them; queue.placed / refused / failed
-
-Whether an event may help a pod that found no node: the queueing hints of the plugins that refused it decide.
-For rules without hints, such as extenders and plugins of others, every event may help.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pumice.scheduler.framework.cluster_events import OWN, ClusterEvent, EventKind, QueueingHint
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind
 from pumice.scheduler.framework.waiting_pods import G, GroupOutcome, WaitingGroup
 from pumice.scheduler.kube.group_queue import ATTEMPT_FAILED, ENDED, NEW, GroupQueue
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
+from pumice.scheduler.kube.queueing_hints import may_help
 from pumice.scheduler.model import Cluster, Task
-from pumice.scheduler.plugins.kube.catalogue import PLUGINS
-
-#: A pod that scheduling gates hold back waits only for its own update.
-HINTS: dict[str, Mapping[EventKind, QueueingHint]] = {each.name: each.hints for each in PLUGINS if each.hints} | {"SchedulingGates": {}}
 
 FLEETING = frozenset([PipelinedRoom.name])  #: rules that refuse for the length of a session: no event announces the end of that
-
-
-def may_help(cluster: Cluster, task: Task, refused_by: Iterable[str], event: ClusterEvent) -> bool:
-    """Whether an event could help a pod that these rules refused. Of events about the pod itself only its own updates may."""
-    if event.what is EventKind.ANYTHING:
-        return True
-    if (event.pod is task) != (event.what in OWN):
-        return False
-    if event.what is EventKind.OWN_RENEWAL:
-        return True
-    for name in refused_by:
-        hints = HINTS.get(name)
-        if hints is None:
-            return True
-        hint = hints.get(event.what)
-        if hint is not None and hint(cluster, task, event):
-            return True
-    return False
-
 
 FORGOTTEN_S = 300.0  #: longest wait for an event
 AT_ONCE = 64  #: so many pods at least are tried in a cycle: Volcano's jobs, which have their turn in each cycle, do not wait for thousands

@@ -18,8 +18,8 @@ from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.structs import STRUCTS, decoder
 from pumice.api.times import instant_or
-from pumice.inputs.recording.entries import Cycle, Entry, Put, Removed
-from pumice.inputs.recording.files import entries, files_of
+from pumice.inputs.recording.entry_format import Cycle, Entry, Put, Removed
+from pumice.inputs.recording.file_format import entries, files_of
 from pumice.scheduler.model import status
 from pumice.simulate.formats.kubernetes import workload_of
 from pumice.simulate.work import Workload

@@ -25,12 +25,14 @@ from pumice.scheduler.model.template import is_pod_level
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
 from pumice.scheduler.plugins.kube.devices.charges import ALONE, CHARGES, uncovered
-from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, named_claims, shareable_claims, special_key
+from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, named_claims, shareable_claims
+from pumice.scheduler.plugins.kube.devices.extended_resources import special_key
 from pumice.scheduler.plugins.kube.devices.pools import SKIPS, declaring
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
-from pumice.scheduler.plugins.kube.indexes.assumed import ENOUGH, LACKING, UNKNOWN, AssumedDevices
+from pumice.scheduler.plugins.kube.indexes.assumed_devices import ENOUGH, LACKING, UNKNOWN, AssumedDevices
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
-from pumice.scheduler.plugins.kube.node_resources_fit import STORAGE, insufficient
+from pumice.scheduler.plugins.kube.node_resources_fit import insufficient
+from pumice.scheduler.plugins.kube.resource_allocation import STORAGE
 
 NAME = "DynamicResources"
 ELSEWHERE = Reason("resourceclaim not available on the node", final=True)

@@ -9,7 +9,7 @@ from pumice.scheduler.engine import Filter, Reach, Reason, Refused, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import Cluster, Index, Mask, Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
+from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 
 ANY_ADDRESS = "0.0.0.0"
 REFUSAL = Reason("node(s) didn't have free ports for the requested pod ports")

@@ -20,7 +20,8 @@ from pumice.scheduler.engine.rules import Bound, Bounds
 from pumice.scheduler.engine.view import at_most
 from pumice.scheduler.model import CPU, MEMORY, Nodes, Table, Task, Template
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.node_resources_fit import CPU_AND_MEMORY, STORAGE, ResourceWeight
+from pumice.scheduler.plugins.kube.node_resources_fit import CPU_AND_MEMORY, ResourceWeight
+from pumice.scheduler.plugins.kube.resource_allocation import STORAGE
 
 DEFAULT_RESOURCES = ("cpu", "memory")
 MOST_APART = MAX_SCORE / 2  #: by how much the score falls if one of two resources is used up and the other is not used at all

@@ -15,7 +15,7 @@ from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import Cluster, Index, Nodes, Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
+from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 from pumice.scheduler.plugins.kube.volume_matching import (
     claim_of,
     class_name,

@@ -1,28 +1,24 @@
 """VolumeBinding: a pod's volumes must be usable on its node, both the bound ones and those that its waiting claims would get there.
 
 There are two filters, since only waiting claims depend on what other pods get. Which volumes a placed pod gets is decided when it is
-placed, by `indexes.assumed`.
-
-Whether the storage behind a node has room for a volume that is yet to be provisioned, as far as its driver publishes that.
-A driver that publishes it (CSIDriver, `storageCapacity`) describes its storage in CSIStorageCapacity objects: the class, the nodes, how
-much is free, how large one volume may be. No object for a node means no room there. Nothing is subtracted here: what a driver has
-provisioned shows when it publishes again.
+placed, by `AssumedVolumes`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pumice.api.core import CSIDriver, PersistentVolumeClaim
+from pumice.api.core import PersistentVolumeClaim
 from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, unless_gone
 from pumice.scheduler.model import Cluster, Mask, Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.indexes.assumed import Assumed, AssumedVolumes
-from pumice.scheduler.plugins.kube.node_resources_fit import RequestedToCapacityRatio, ShapePoint, check_shape
+from pumice.scheduler.plugins.kube.indexes.assumed_volumes import Assumed, AssumedVolumes
+from pumice.scheduler.plugins.kube.requested_to_capacity_ratio import RequestedToCapacityRatio, ShapePoint, check_shape
+from pumice.scheduler.plugins.kube.storage_capacity import UsedStorage, room, roomy
 from pumice.scheduler.plugins.kube.volume_matching import (
     NONE,
     ClaimUse,
@@ -30,7 +26,6 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     capacity_of,
     claim_of,
     class_name,
-    class_of,
     had_claims,
     has_claims,
     is_bound,
@@ -45,27 +40,6 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     volume_of,
     waits_for_pod,
 )
-
-
-def room(cluster: Cluster, claim: PersistentVolumeClaim) -> Scores | None:
-    """The free bytes of the storage that has room for a claim's volume, by row; NaN where none has. None if no capacity is published."""
-    storage, size, table = class_of(cluster, claim), size_of(claim), cluster.nodes
-    driver: CSIDriver | None = cluster.of("CSIDriver").get(storage.provisioner) if storage is not None else None
-    if storage is None or driver is None or not driver.spec.storage_capacity or not size:
-        return None
-    free = np.full(len(table), np.nan)
-    for published in cluster.of("CSIStorageCapacity").values():
-        if published.node_topology is not None and published.storage_class_name == storage.metadata.name and published.largest >= size:
-            here = table.matching(published.node_topology.requirements) & np.isnan(free)
-            free[here] = published.capacity.whole if published.capacity is not None else 0
-    return free
-
-
-def roomy(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:
-    """The rows whose storage has room for a claim's volume, or whose storage publishes no capacity."""
-    free = room(cluster, claim)
-    return np.ones(len(cluster.nodes), bool) if free is None else ~np.isnan(free)
-
 
 CONFLICT = Reason("node(s) didn't match PersistentVolume's node affinity", final=True)
 GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
@@ -214,41 +188,6 @@ class StorageScorer(Scorer):
                 provisioned.set(class_name(claim), (choice == NONE) & ~np.isnan(free), size_of(claim), free)
         scores = np.where(matched.rows, matched.scores(self._rate), provisioned.scores(self._rate))
         return nodes.of(scores)  # type: ignore[return-value]
-
-
-class UsedStorage:
-    """What claims request of storage and how much that has in all, by class and row."""
-
-    def __init__(self, rows: int) -> None:
-        self.rows = np.zeros(rows, bool)  #: where there is any
-        self._classes: dict[str, tuple[Scores, Scores, Mask]] = {}
-
-    def _of(self, name: str | None, here: Mask) -> tuple[Scores, Scores]:
-        empty = np.zeros(len(here)), np.zeros(len(here)), np.zeros(len(here), bool)
-        requested, capacity, there = self._classes.setdefault(name or "", empty)
-        there |= here
-        self.rows |= here
-        return requested, capacity
-
-    def add(self, name: str | None, here: Mask, request: int, size: int) -> None:
-        """A volume of its own."""
-        requested, capacity = self._of(name, here)
-        requested[here] += request
-        capacity[here] += size
-
-    def set(self, name: str, here: Mask, request: int, free: Scores) -> None:
-        """A part of what is free in common."""
-        requested, capacity = self._of(name, here)
-        requested[here] += request
-        capacity[here] = free[here]
-
-    def scores(self, rate: Callable[[Scores, Scores], Scores]) -> Scores:
-        total, count = np.zeros(len(self.rows)), np.zeros(len(self.rows))
-        for requested, capacity, there in self._classes.values():
-            has = capacity > 0
-            total += np.where(there, rate(np.where(has, requested, 2.0), np.where(has, capacity, 1.0)), 0.0)
-            count += there
-        return np.floor(np.divide(total, count, out=np.zeros(len(total)), where=count > 0) + 0.5)
 
 
 def _takes_larger(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Struct, field
 
 from pumice.scheduler.engine import MAX_SCORE, Reach, Scorer, Scores, View
-from pumice.scheduler.engine.rules import parts_of, weighted_mean
+from pumice.scheduler.engine.fullness import parts_of, weighted_mean
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model import OneOf, Range, Task
 

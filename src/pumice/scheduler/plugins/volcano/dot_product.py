@@ -4,7 +4,8 @@ import numpy as np
 
 from pumice.scheduler.engine import Scores, View
 from pumice.scheduler.model import CPU, Task
-from pumice.scheduler.plugins.packing import CPU_MILLI, GPU_MILLI, Ask, Packing, shown
+from pumice.scheduler.model.gpu_cards import Ask
+from pumice.scheduler.plugins.packing import CPU_MILLI, GPU_MILLI, Packing, shown
 
 
 class DotProduct(Packing):

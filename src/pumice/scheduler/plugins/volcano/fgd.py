@@ -12,7 +12,9 @@ from msgspec import field
 from pumice.scheduler.engine import Scores, View
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import CPU, Task
-from pumice.scheduler.plugins.packing import Ask, Column, Lefts, Packing, PackingArgs, PodShape, TypicalPods, shown
+from pumice.scheduler.model.fragmentation import Column, PodShape, TypicalPods
+from pumice.scheduler.model.gpu_cards import Ask, Lefts
+from pumice.scheduler.plugins.packing import Packing, PackingArgs, shown
 
 SCALE = 1000.0
 

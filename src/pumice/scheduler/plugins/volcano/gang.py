@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from pumice.scheduler.framework.decisions import GroupCondition
-from pumice.scheduler.framework.hooks import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS, UNSCHEDULABLE, Refusal, Vote
+from pumice.scheduler.framework.hook_answers import (
+    NOT_ENOUGH_PODS_OF_TASK,
+    NOT_ENOUGH_RESOURCES,
+    NOT_ENOUGH_TASKS,
+    UNSCHEDULABLE,
+    Refusal,
+    Vote,
+)
 from pumice.scheduler.framework.job_status import fit_error
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session

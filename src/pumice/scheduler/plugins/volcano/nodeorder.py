@@ -10,9 +10,10 @@ from pumice.scheduler.model import Mask, Range
 from pumice.scheduler.plugins.kube.image_locality import ImageLocality
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
 from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityScorer
+from pumice.scheduler.plugins.kube.least_allocated import LeastAllocated
+from pumice.scheduler.plugins.kube.most_allocated import MostAllocated
 from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityScorer
 from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
-from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated
 from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadScorer
 from pumice.scheduler.plugins.kube.spread_constraints import SpreadConstraints
 from pumice.scheduler.plugins.kube.taint_toleration import TaintScorer

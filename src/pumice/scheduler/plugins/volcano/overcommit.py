@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Struct, field
 
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_and_allowed, lacking
 from pumice.scheduler.framework.session import Session

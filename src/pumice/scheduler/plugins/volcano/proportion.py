@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session

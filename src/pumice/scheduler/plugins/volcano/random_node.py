@@ -4,7 +4,8 @@ import numpy as np
 
 from pumice.scheduler.engine import Scores, View
 from pumice.scheduler.model import Task
-from pumice.scheduler.plugins.packing import Ask, Packing
+from pumice.scheduler.model.gpu_cards import Ask
+from pumice.scheduler.plugins.packing import Packing
 
 
 class RandomNode(Packing):

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from pumice.api.annotations import SCORING_TYPE, SCORING_WEIGHT
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
-from pumice.scheduler.engine.rules import parts_of, weighted_mean
+from pumice.scheduler.engine.fullness import parts_of, weighted_mean
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model import CPU, MEMORY, PODS, Task
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pumice.api.core import ResourceQuota
 from pumice.api.pod import ResourceList
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job

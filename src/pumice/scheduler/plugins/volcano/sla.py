@@ -11,7 +11,7 @@ from typing import Annotated
 from msgspec import Struct, field
 
 from pumice.api import duration
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, OneOf

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from pumice.api import duration
 from pumice.api.annotations import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, REVOCABLE_ZONE
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, Mask, Task, status

@@ -17,7 +17,8 @@ from pumice.api.meta import LabelSelector
 from pumice.api.pod import PodAffinity, PodAffinityTerm
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.model import Cluster, Index, Task, Template
-from pumice.scheduler.plugins.kube.indexes.existing_pods import NOTHING, LabelIndex, PodCounts, PodScope
+from pumice.scheduler.plugins.kube.indexes.label_index import NOTHING, LabelIndex, PodScope
+from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 
 FEW = 256  #: up to this number of templates of deleted pods a recount is not worth its cost
 

@@ -19,7 +19,7 @@ from msgspec import field
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.eviction.victims import victim_order
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session
@@ -27,8 +27,9 @@ from pumice.scheduler.model import EPSILON, Job, Mask, Queue, Task, Vector
 from pumice.scheduler.model.past_shares import PastUsageArgs, format_amount, past_shares
 from pumice.scheduler.model.past_usage import queue_of
 from pumice.scheduler.model.resources import fits
-from pumice.scheduler.plugins.volcano.capacity.accounts import QueueAccount, Tree, flat
+from pumice.scheduler.plugins.volcano.capacity.accounts import QueueAccount, flat
 from pumice.scheduler.plugins.volcano.capacity.device_quotas import Devices
+from pumice.scheduler.plugins.volcano.capacity.hierarchy import Tree
 
 
 class CapacityArgs(PastUsageArgs):

@@ -12,11 +12,11 @@ from msgspec import Struct, field
 
 from pumice.api import duration
 from pumice.scheduler.engine import Filter, Scorer
-from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, Queue, Task
-from pumice.scheduler.plugins.volcano.extender import service
+from pumice.scheduler.plugins.volcano.extender import request_bodies, service
 from pumice.scheduler.plugins.volcano.extender.client import MAX_BYTES, ExtenderClient, ServiceFailure
 
 TIMEOUT_S = 1.0
@@ -53,7 +53,7 @@ class ExtenderPlugin(Plugin):
         self._silent = False  #: whether the service is not called in this session
         if args.open_verb:
             try:
-                self.service.ask(args.open_verb, service.session_body(session))
+                self.service.ask(args.open_verb, request_bodies.session_body(session))
             except ServiceFailure:
                 self._silent = not args.ignorable
 
@@ -88,13 +88,13 @@ class ExtenderPlugin(Plugin):
             return None
         return self._ratings.setdefault((task.template, self.kin(task)), service.Ratings(self, verb, task))
 
-    def _task(self, task: Task) -> service.Body:
-        return service.task_body(task, self.session.cluster.dimensions)
+    def _task(self, task: Task) -> request_bodies.Body:
+        return request_bodies.task_body(task, self.session.cluster.dimensions)
 
-    def _job(self, job: Job) -> service.Body:
-        return service.job_body(job, self.session.cluster.dimensions)
+    def _job(self, job: Job) -> request_bodies.Body:
+        return request_bodies.job_body(job, self.session.cluster.dimensions)
 
-    def _tell(self, verb: str, body: service.Body) -> None:
+    def _tell(self, verb: str, body: request_bodies.Body) -> None:
         """Notify the service. Its answer is ignored, and so is a failure."""
         if verb and not self._silent:
             try:
@@ -143,7 +143,7 @@ class ExtenderPlugin(Plugin):
         if not (verb := self._verb(self.args.overused_verb)):
             return False
         try:
-            return self.service.flag(verb, {"queue": service.queue_body(queue)}, "overused")
+            return self.service.flag(verb, {"queue": request_bodies.queue_body(queue)}, "overused")
         except ServiceFailure:
             return not self.args.ignorable
 

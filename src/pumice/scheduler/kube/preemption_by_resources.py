@@ -8,10 +8,10 @@ walked again. `PreemptionDryRun` does the same one node at a time for rules of a
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.eviction.budgets import BudgetsByNamespace
+from pumice.scheduler.eviction.disruption_budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs
-from pumice.scheduler.kube.dry_run import VictimsTable
 from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.victims_table import VictimsTable
 from pumice.scheduler.model import Cluster, Mask, Rows, Table, Task, Vector
 
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from pumice.api import InputError
 from pumice.cluster.chained_file import Damage, read, sealed, seed
-from pumice.inputs.recording.entries import VERSION, Begin, Entry
+from pumice.inputs.recording.entry_format import VERSION, Begin, Entry
 
 PREFIX, SUFFIX = "recording-", ".pumice"
 _OURS = re.compile(rf"{PREFIX}[0-9]{{1,12}}{re.escape(SUFFIX)}")

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.answers.pod_quota import count_used, namespaces_with_quotas, promise_rest, refused_pods
-from pumice.answers.promised import is_promised, promise
+from pumice.answers.pods_to_come import is_promised, promise
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.answers.subject import Subject, Waiter, as_they_came, owner_of, waiter, who_waits
 from pumice.api.pod import Pod

@@ -1,0 +1,43 @@
+"""Evaluations that later sessions use as well, so that each session asks the rules only about the nodes that have changed.
+
+The rules of a plugin may keep objects of the session for which it was opened, unless the plugin has `rules_last`. Evaluations are made
+anew when a node object or another object changes, and in each session if pods have inter-pod affinity or an observer needs full cycles.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pumice.scheduler.engine.evaluations import Evaluations
+from pumice.scheduler.engine.rules import PLAINLY
+
+if TYPE_CHECKING:
+    from pumice.scheduler.framework.session import Session
+
+MEMORY = "evaluations"  #: its key in the cluster's memory
+
+
+def evaluations_for(session: Session) -> Evaluations:
+    """The evaluations that an earlier session has left, if they still hold; else new ones."""
+    basis, found = session.cluster.memory.pop(MEMORY, (None, None))
+    if basis is None or basis != _basis(session):
+        found = Evaluations(session.cluster, *session.plugins.rules, session.observer.asking, shortcuts=session.policy.shortcuts)
+    return found  # type: ignore[no-any-return]
+
+
+def keep_evaluations(session: Session, evaluations: Evaluations) -> None:
+    """Keep the evaluations that later sessions may use. Called when the session has closed."""
+    basis = _basis(session)
+    if basis is not None:
+        evaluations.keep_lasting()
+        session.cluster.memory[MEMORY] = basis, evaluations
+
+
+def _basis(session: Session) -> tuple[Any, ...] | None:
+    """What evaluations depend on besides the tasks on nodes; None if they do not outlive the session."""
+    cluster = session.cluster
+    is_watched = session.observer.needs_full_cycles or session.observer.asking is not PLAINLY
+    policy = session.policy
+    if is_watched or cluster.with_pod_affinity or not (policy.shortcuts and policy.rules_last and session.plugins.are_trusted):
+        return None
+    return policy, cluster.nodes.version, cluster.versions.copy(), len(cluster.dimensions.names), cluster.dimensions.width

@@ -1,0 +1,111 @@
+"""Jobs by queue, jobs and queues in their order: what enqueue, allocate and reclaim work through.
+
+The place of a queue follows its share: the queue is taken out, served, and put back with a fresh key, or in a hierarchy compared anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from heapq import heappop, heappush
+
+from pumice.scheduler.framework.hopes import Hopes
+from pumice.scheduler.framework.job_classes import JobClass
+from pumice.scheduler.framework.questions import Key
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.turns import Turns
+from pumice.scheduler.model import Job, Queue
+from pumice.scheduler.placement.lazy_heap import LazyHeap
+
+
+class JobsByQueue:
+    """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
+
+    def __init__(self, session: Session, groups: Iterable[JobClass], hopes: Hopes | None = None, *, each_once: bool = False) -> None:
+        """`hopes`: the groups that are at rest. `each_once`: each queue has one turn, in which all its jobs have theirs; its jobs at rest
+        join then (`join`)."""
+        self._session = session
+        self._hopes = hopes
+        self._each_once = each_once
+        self._queues: list[tuple[Key, Queue]] = []
+        self._are_compared = session.queues_need_comparing
+        self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
+        groups = list(groups)
+        self._awake = {alike.first.uid for alike in groups}
+        self._hopeful: Set[str] = self._awake  #: in a hierarchy: those of them that might find room, when nobody at rest might
+        self._seen = -1  #: the session's changes then
+        self._at_rest: dict[str, list[int]] = {}  #: in a hierarchy, by queue: jobs at rest that join at the queue's first turn
+        if hopes is not None and not self._are_compared and not each_once:
+            groups += hopes.of()
+        self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
+        if hopes is not None and self._are_compared:
+            self._at_rest = hopes.by_queue(self._turns)
+        self._joined = set(hopes.queues()) if hopes is not None and each_once and not self._are_compared else set()
+        self._turns |= {name: Turns(session, (), session.job_key) for name in self._joined if name not in self._turns}
+        if not self._are_compared:
+            for name in self._turns:
+                self.push_queue(session.cluster.queues[name])
+            return
+        for queue in session.queues:  # always in the same order: their places may depend on it
+            if queue.name in self._at_rest or queue.name in self._turns:
+                self._compared.push(queue)
+
+    def join(self, queue: Queue, groups: list[JobClass]) -> None:
+        """Let more jobs of a queue have their turns."""
+        self._turns.setdefault(queue.name, Turns(self._session, (), self._session.job_key)).join(groups)
+        self._joined.discard(queue.name)
+
+    def push_queue(self, queue: Queue) -> None:
+        """Put back a queue, which is served again if it may have more jobs. In a hierarchy the places of other queues depend on its own."""
+        turns = self._turns[queue.name]
+        turns.part()
+        if self._are_compared:
+            self._compared.push(queue)
+        elif turns or queue.name in self._joined:
+            key = self._session.queue_key(queue) if len(self._turns) > 1 else ()  # a single queue has no order
+            heappush(self._queues, (key, queue))
+
+    def pop_queue(self) -> Queue | None:
+        """The queue to be served next; None if there is none, or if only jobs are left that no turn can help."""
+        if self._compared and self._hopes is not None and not self._hopes:
+            self._refuse_rest(self._hopes)
+        if self._compared:
+            return self._compared.pop() if self._awake or self._hopes else None
+        return heappop(self._queues)[1] if self._queues else None
+
+    def _refuse_rest(self, hopes: Hopes) -> None:
+        """If none of the jobs with a turn can be helped, give up the order: it matters no more who is refused first."""
+        if self._seen != self._session.changes:
+            self._seen, self._hopeful = self._session.changes, hopes.among(self._awake)
+        if not self._awake.isdisjoint(self._hopeful):
+            return
+        queues = {self._session.cluster.jobs[uid].queue for uid in self._awake}
+        waiting = [queue for queue in self._compared if queue in queues]
+        self._are_compared, self._at_rest, self._compared = False, {}, LazyHeap(self._session.queue_before)
+        for queue in waiting:
+            self.push_queue(queue)
+
+    def push_job(self, job: Job) -> None:
+        assert job.queue is not None
+        self._awake.add(job.uid)
+        self._turns[job.queue.name].push(job)
+
+    def pop_job(self, queue: Queue) -> Job | None:
+        """The queue's job that has its turn; None if there is none. In a hierarchy a job at rest has its turn in vain, as a refused one."""
+        if self._hopes is not None and not self._each_once and queue.name in self._at_rest:
+            self.join(queue, self._hopes.with_turns(self._at_rest.pop(queue.name)))
+        turns = self._turns[queue.name]
+        if not self._are_compared or self._each_once or not turns:
+            job = turns.pop()
+        elif (job := turns.take()) is None:
+            self.push_queue(queue)
+        if job is not None:
+            self._awake.discard(job.uid)
+        return job
+
+
+def by_queue(groups: Iterable[JobClass]) -> dict[str, list[JobClass]]:
+    found: dict[str, list[JobClass]] = {}
+    for alike in groups:
+        assert alike.first.queue is not None
+        found.setdefault(alike.first.queue.name, []).append(alike)
+    return found
