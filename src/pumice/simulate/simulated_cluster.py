@@ -23,7 +23,7 @@ from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions, Evict
 from pumice.scheduler.framework.job_status import phase_of
-from pumice.scheduler.framework.observer import Reader
+from pumice.scheduler.framework.observer import SILENT, Reader
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Task, status
 from pumice.simulate.life import Life, Run
@@ -60,6 +60,7 @@ class Habits:
     most_promises: float = inf  #: of room to waiting jobs, after which it ends: conservative backfill makes them anew in each cycle
     measured_until: float = inf  #: no job that comes from then on is measured; the simulation ends with the last one that is
     keeps_places: bool = False  #: whether a pod that runs runs to its end, whatever is decided later
+    tells_reasons: bool = True  #: whether it is recorded why jobs wait, for which the scheduler looks at all of them in each cycle
 
 
 class SimulatedCluster:
@@ -73,6 +74,7 @@ class SimulatedCluster:
         self.policy = policy
         self.record = record
         self.habits = habits
+        self._observer = READER if habits.tells_reasons else SILENT
         self.now = -inf
         self._origin = origin
         self._jobs: Iterator[Work] = iter(jobs)
@@ -131,7 +133,7 @@ class SimulatedCluster:
             self._has_changed = False
             self._promised += self._promises_all * len(self.cluster.waiting)
             self.record.turns += len(self.cluster.waiting) + len(self.cluster.not_enqueued)
-            self._carry_out(cycle(self.cluster, self.policy, self.cluster.clock, observer=READER))
+            self._carry_out(cycle(self.cluster, self.policy, self.cluster.clock, observer=self._observer))
         return True
 
     def _gives_up(self) -> bool:
@@ -213,7 +215,8 @@ class SimulatedCluster:
     def _carry_out(self, decisions: Decisions) -> None:
         carry_out(self.cluster, decisions, self._origin + self.now, self._evict)
         self._began([(bind.task, self.now) for bind in decisions.binds])
-        self._reasons.take(decisions)
+        if self.habits.tells_reasons:
+            self._reasons.take(decisions)
         if not self._settles and not self._anybody_waits:  # no cycle before the next event would set the phase
             for job in {bind.task.job: None for bind in decisions.binds if bind.task.job is not None}:
                 self.cluster.set_phase(job, phase_of(job, unschedulable=False))

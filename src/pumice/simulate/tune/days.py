@@ -51,6 +51,7 @@ class Setting:
             most_evictions=FEW + MOST_EVICTIONS * pods,
             most_promises=FEW_PROMISES + MOST_PROMISES * len(works.jobs),
             measured_until=measured_until,
+            tells_reasons=False,
             keeps_places=NO_EVICTIONS.issuperset(action.name for action in policy.actions) and works.workload.faults.nodes is None,
         )
         return Scenario(works, None, policy, name, self.cluster or self.nodes or works.workload.name, seed, habits)
