@@ -28,7 +28,9 @@ def test_who_would_still_have_no_less_may_be_preempted(held: int, goes: bool) ->
     poor = [node("m").cpu(1), podgroup("poor").admitted(), pod("p").gang("poor").on("m").cpu(1), *pod("poor").gang("poor").cpu(1).times(1)]
     made = cluster(rich, poor)
     with opened(made, "drf") as session:
-        victims = session.preemptable(made.tasks["default/poor-0"], [t for t in made.tasks.values() if t.job and t.job.name == "rich"])
+        others = [t for t in made.tasks.values() if t.job and t.job.name == "rich"]
+        victims = session.preemptable(made.tasks["default/poor-0"], others)
+        assert session.spares_all("preemptable", made.tasks["default/poor-0"], others) != goes
     assert bool(victims) == goes
 
 
@@ -168,6 +170,7 @@ def test_asking_for_victims_leaves_the_shares_as_they_were() -> None:
         before = [(node.share, node.saturated) for node in tree.root.children.values()]
         existing = [task for task in made.tasks.values() if task.node >= 0]
         named = session.reclaimable(made.tasks["default/b"], existing)
+        assert not session.spares_all("reclaimable", made.tasks["default/b"], existing)
         assert session.queue_before(made.queues["b"], made.queues["a"])
         assert [(node.share, node.saturated) for node in tree.root.children.values()] == before
     assert [task.name for task in named] == [f"a-{number}" for number in range(4)]

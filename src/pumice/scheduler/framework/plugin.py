@@ -69,8 +69,8 @@ class Plugin:
         become ready in it. None for all jobs. To leave out a job only saves questions: the hooks must refuse its tasks all the same."""
         return None
 
-    def spares(self, task: Task) -> bool:
-        """Whether the plugin would now refuse the task in `preemptable` and `reclaimable`, whoever asks and whichever other tasks go. This,
+    def spares(self, evictor: Task, task: Task) -> bool:
+        """Whether the plugin would now refuse the task to the evictor in `preemptable` and `reclaimable`, whichever other tasks go. This,
         too, only saves questions."""
         return False
 

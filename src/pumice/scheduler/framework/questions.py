@@ -75,7 +75,7 @@ class Questions:
         self._folded = plugins.questions
         self._refused: tuple[Task, tuple[Queue, int, int]] | None = None  #: the task that its queue refused last, and the state then
         self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
-        self._sparing: dict[str, list[list[Callable[[Task], bool]]]] = {}
+        self._sparing: dict[str, list[list[Callable[[Task, Task], bool]]]] = {}
         self._permitting: dict[Task, list[Callable[..., Any]]] = {}  #: by victim: the methods that let it go when they were last asked
         self._evaluations = evaluations_for(self)  # type: ignore[arg-type]
 
@@ -284,13 +284,13 @@ class Questions:
         answers = [method.__self__.exposes() for method in tier]  # type: ignore[attr-defined]
         return [jobs for jobs in answers if jobs is not None]
 
-    def spares_all(self, hook: str, tasks: Victims) -> bool:
+    def spares_all(self, hook: str, evictor: Task, tasks: Victims) -> bool:
         """Whether certainly none of these tasks may go now: in each tier some plugin spares them all."""
         if hook not in self._sparing:
             known = self.plugins.are_trusted and self.policy.shortcuts
             tiers = filter(None, self.plugins.tiers[hook])
             self._sparing[hook] = [[method.__self__.spares for method in tier] if known else [] for tier in tiers]  # type: ignore[attr-defined]
-        return all(any(all(map(spares, tasks)) for spares in tier) for tier in self._sparing[hook])
+        return all(any(all(spares(evictor, task) for task in tasks) for spares in tier) for tier in self._sparing[hook])
 
     # -- where
 

@@ -82,7 +82,7 @@ class Gang(Plugin):
     def exposes(self) -> Iterator[Job]:
         return self.session.cluster.elastic_jobs()
 
-    def spares(self, task: Task) -> bool:
+    def spares(self, evictor: Task, task: Task) -> bool:
         return task.job is None or task.job.ready_count <= task.job.min_member
 
     def eviction_cache_key(self, evictor: Task) -> None:

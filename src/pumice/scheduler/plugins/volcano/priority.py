@@ -26,13 +26,12 @@ class Priority(Plugin):
 
     def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
         """The tasks of less important jobs; within the preemptor's own job, the less important tasks."""
-        job = preemptor.job
-        assert job is not None
-        return [
-            task
-            for task in candidates
-            if task.job is not None and (task.priority < preemptor.priority if task.job is job else task.job.priority < job.priority)
-        ]
+        return [task for task in candidates if not self.spares(preemptor, task)]
+
+    def spares(self, evictor: Task, task: Task) -> bool:
+        own, job = evictor.job, task.job
+        assert own is not None
+        return job is None or (task.priority >= evictor.priority if job is own else job.priority >= own.priority)
 
     def exposes(self) -> Iterable[Job] | None:
         """All jobs, if any that runs is less important than one that waits; else only those that might evict their own tasks."""

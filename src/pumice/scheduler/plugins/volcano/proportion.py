@@ -166,6 +166,10 @@ class Proportion(Plugin):
                 victims.append(task)
         return victims
 
+    def spares(self, evictor: Task, task: Task) -> bool:
+        queue = task.job.queue if task.job else None
+        return queue is None or queue.name not in self._shares or fits(queue.held, self._shares[queue.name].deserved)
+
     def exposes(self) -> Iterable[Job] | None:
         """Those of queues that hold more than they deserve. `allocatable` takes no queue beyond that, but in the number of pods."""
         if all(method.__self__ is not self for method in self.session.plugins.flat["allocatable"]):  # type: ignore[attr-defined]

@@ -246,7 +246,7 @@ class Capacity(Plugin):
                 victims.append(task)
         return victims
 
-    def spares(self, task: Task) -> bool:
+    def spares(self, evictor: Task, task: Task) -> bool:
         owner = self._account(_queue_of(task))
         return owner is None or not owner.may_lose(task.template)
 

@@ -78,6 +78,13 @@ class Drf(Plugin):
                 victims.append(task)
         return victims
 
+    def spares(self, evictor: Task, task: Task) -> bool:
+        if self.hierarchy:
+            return False
+        assert evictor.job is not None
+        share = self._share(evictor.job.held + evictor.template.request)
+        return task.job is None or share - self._share(task.job.held - task.template.request) > EQUAL
+
     def eviction_cache_key(self, evictor: Task) -> Hashable:
         """The share that the evictor's job would have; in a hierarchy the job and the request, since more counts there."""
         assert evictor.job is not None
