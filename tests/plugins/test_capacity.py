@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from scene import Thing, binds, evicted, opened, outcome, per_job, phases
 
+from pumice.scheduler.eviction.candidates import EvictionCandidates
 from pumice.scheduler.eviction.victims import victim_order
+from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import Builder, QueueBuilder, cluster, node, pod, podgroup, priority_class, queue
 
@@ -62,6 +64,26 @@ def test_no_task_of_a_queue_may_go_that_holds_no_more_than_it_deserves(tiers: An
 
         assert [spares(name) for name in ("fair", "none", "greedy", "stray")] == [True, False, False, True]
         assert not spares("fair", "greedy")
+
+
+def test_a_node_of_which_no_task_may_go_is_not_asked_again_until_a_task_of_such_a_queue_moves() -> None:
+    holds = podgroup("holds").queue("fair").phase("Running"), pod("holds").gang("holds").cpu(10).on("n")
+    waits = [*podgroup("more").queue("fair").admitted().pods(1, cpu=1), *podgroup("taker").queue("other").admitted().pods(1, cpu=1)]
+    made = cluster(
+        NODE, [node(f"m{n}").cpu(1) for n in range(2)], queue("fair").deserves(cpu=10), queue("other").deserves(cpu=1), holds, waits
+    )
+    with opened(made, *TIERS) as session:
+        taker, more = made.tasks["default/taker-0"], made.tasks["default/more-0"]
+        candidates = EvictionCandidates(session, set(made.jobs.values()), lambda task: task.status == status.RUNNING, "reclaimable")
+        row = session.nodes.rows["n"]
+        assert candidates.spared is not None and candidates.rows(taker)[row]
+        candidates.spared.ask(taker, row)
+        assert not candidates.rows(taker)[row]
+        with session.statement() as statement:
+            statement.pipeline(more, session.nodes.rows["m0"])
+            assert candidates.rows(taker)[row]
+            candidates.spared.ask(taker, row)
+            assert candidates.rows(taker)[row]  # the queue holds more than it deserves now
 
 
 def test_what_others_are_guaranteed_is_not_lent() -> None:

@@ -67,7 +67,10 @@ class ReclaimSearch(Search):
         return self.session.eviction_cache_key("reclaimable", task)
 
     def victims(self, task: Task, row: int) -> list[Task]:
-        return permitted_victims(self.session, task, self.candidates.victims(row), "reclaimable")
+        victims = permitted_victims(self.session, task, self.candidates.victims(row), "reclaimable")
+        if not victims and self.candidates.spared is not None:
+            self.candidates.spared.ask(task, row)
+        return victims
 
     def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
         """Only nodes with tasks that may be evicted, even if the room is enough without that."""

@@ -14,6 +14,33 @@ from pumice.scheduler.model.nodes import cells
 Eligible = Callable[[Task], bool]
 
 
+class SparedRows:
+    """The rows of which certainly no task may go now, as far as this was asked. It depends on the jobs and queues of the tasks alone."""
+
+    def __init__(self, session: Session, eligible: Eligible) -> None:
+        self._session = session
+        self._eligible = eligible
+        self._rows: Mask = np.zeros(len(session.nodes), bool)
+        self._position = len(session.cluster.log)
+
+    def now(self) -> Mask:
+        """Forget the rows where a task has moved, and those with tasks of its queue."""
+        log, rows = self._session.cluster.log, self._rows
+        moved, self._position = log[self._position :], len(log)
+        rows[[change.row for change in moved]] = False
+        jobs = {change.task.job for change in moved if change.task.job is not None}
+        for queue in {job.queue for job in jobs if job.queue is not None}:
+            if len(queue.jobs) > len(rows):
+                rows[:] = False
+            else:
+                rows[[task.node for job in queue.jobs.values() for task in job.tasks.values() if task.node >= 0]] = False
+        return rows
+
+    def ask(self, evictor: Task, row: int) -> None:
+        victims = [task for task in self._session.nodes.tasks[row].values() if self._eligible(task)]
+        self.now()[row] = self._session.spares_all("reclaimable", evictor, victims)
+
+
 class EvictionCandidates:
     """Per node, what eligible victims hold: an upper bound of the room that evictions could make.
 
@@ -29,6 +56,7 @@ class EvictionCandidates:
         self._nodes = session.nodes
         self._exposed = exposed
         self._eligible = eligible
+        self.spared = SparedRows(session, eligible) if hook == "reclaimable" else None
         self._sums: Table = np.zeros_like(session.nodes.used)
         self._count(exposed, eligible, 1)
         self._position = len(self._cluster.log)
@@ -37,7 +65,7 @@ class EvictionCandidates:
         """The same candidates without the tasks of some jobs, which `eligible` must refuse. Takes time only for those tasks."""
         self._catch_up()
         rest = EvictionCandidates(self._session, set(), eligible, self._hook)
-        rest._sums, rest._exposed, rest._exposes_any = self._sums.copy(), self._exposed, self._exposes_any
+        rest._sums, rest._exposed, rest._exposes_any, rest.spared = self._sums.copy(), self._exposed, self._exposes_any, self.spared
         rest._count(self._exposed.intersection(jobs), self._eligible, -1)
         return rest
 
@@ -73,8 +101,8 @@ class EvictionCandidates:
     def rows(self, task: Task) -> Mask:
         """The nodes where the task could fit if all eligible victims were evicted."""
         self._catch_up()
-        enough = self._nodes.alive.copy()
+        enough, counts = self._nodes.alive.copy(), ~self.spared.now() if self.spared is not None else True
         for column, amount in task.template.needs:
             room = self._nodes.future_idle_in(column)
-            enough &= (room + self._sums[column] if self._exposes_any else room) > amount - EPSILON
+            enough &= (room + self._sums[column] * counts if self._exposes_any else room) > amount - EPSILON
         return enough

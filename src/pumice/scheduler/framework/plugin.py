@@ -71,7 +71,7 @@ class Plugin:
 
     def spares(self, evictor: Task, task: Task) -> bool:
         """Whether the plugin would now refuse the task to the evictor in `preemptable` and `reclaimable`, whichever other tasks go. This,
-        too, only saves questions."""
+        too, only saves questions. It depends on what the task's job and queue hold, for `reclaimable` not on the evictor."""
         return False
 
     def class_key(self, job: Job) -> Hashable:
