@@ -192,7 +192,7 @@ def test_a_job_that_a_server_has_completed_makes_the_pods_that_it_asks_for(tmp_p
     assert len(outcome(tmp_path, NODE, job)["binds"]) == 2
 
 
-MISSED = "spec.template.metadata.labels: Invalid value: {'app': 'a'}: `selector` does not match template `labels`"
+MISSED = 'spec.template.metadata.labels: Invalid value: {"app":"a"}: `selector` does not match template `labels`'
 LABELS = {"a": "b"}
 
 
