@@ -210,7 +210,7 @@ LABELS = {"a": "b"}
         ),
         (
             workload("v1", "ReplicationController", selector=LABELS),
-            MISSED.replace("'app': 'a'", "") + "; spec.template.spec.containers: Required value",
+            MISSED.replace('"app":"a"', "") + "; spec.template.spec.containers: Required value",
         ),
         (
             workload("apps/v1", "Deployment", selector={"matchLabels": {}}, template=template()),
