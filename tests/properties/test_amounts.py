@@ -11,7 +11,7 @@ from pumice.api.structs import KINDS, convert
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import MOST_OF_ONE, Vector
+from pumice.scheduler.model.resources import MOST_OF_ONE, Vector, as_vector
 from pumice.scheduler.model.task import Task
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.scene import policy
@@ -93,7 +93,8 @@ def sums(made: Cluster) -> dict[str, Any]:
         name: [each[:, table.rows[name]].tolist()[:3] for each in (table.used, table.idle, table.used_for_filters, table.nonzero_used)]
         for name in ("n0", "n1")
     }
-    found["default"] = [each.tolist()[:3] for each in (default.held, default.pending, default.inqueue, default.elastic, default.admitted)]
+    promised = as_vector(default.promised)
+    found["default"] = [each.tolist()[:3] for each in (default.held, default.pending, default.inqueue, default.elastic, promised)]
     return found
 
 

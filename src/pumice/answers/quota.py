@@ -15,6 +15,7 @@ from pumice.api.plural import plural
 from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import PODS, Cluster, Job, Queue, Vector, dominant_share, status
+from pumice.scheduler.model.promises import promises_to
 from pumice.scheduler.model.resources import as_vector, in_bytes
 
 PLACED = status.BINDING | status.BOUND | status.RUNNING
@@ -52,13 +53,14 @@ def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promi
 
 def promised_to(job: Job) -> Vector:
     """What an admitted job may still request: as much is kept from jobs that are not admitted."""
-    return as_vector(job.promises.reserve) if job.promises.reserve is not None else np.zeros_like(job.held)
+    reserve = promises_to(job).reserve
+    return as_vector(reserve) if reserve is not None else np.zeros_like(job.held)
 
 
 def largest_promises(cluster: Cluster, own: Job | None, count: int) -> list[Gone]:
     """The ends of so many admitted jobs that wait, those first to which most is promised."""
     total = cluster.nodes.total()
-    waiting = (job for job in cluster.waiting.values() if job.promises.reserve is not None and not job.count(PLACED) and job is not own)
+    waiting = (job for job in cluster.waiting.values() if promises_to(job).reserve is not None and not job.count(PLACED) and job is not own)
     found = nlargest(count, ((dominant_share(promised_to(job), total), f"podgroup/{job.uid}") for job in waiting))
     return [Gone((name,)) for _, name in found]
 
@@ -68,7 +70,7 @@ def _to_others(session: Session, shortage: Shortage, own: Job) -> str:
     cluster, column = session.cluster, shortage.column
     promising = [queue for queue in cluster.queues.values() if queue.inqueue[column] > 0]  # mostly none: a queue may have a million jobs
     within = [queue for queue in promising if shortage.queue in ("", queue.name, *(up.name for up in _above(session, queue)))]
-    jobs = [job for queue in within for job in queue.jobs.values() if job.promises.reserve is not None and job is not own]
+    jobs = [job for queue in within for job in queue.jobs.values() if promises_to(job).reserve is not None and job is not own]
     waiting = (job for job in jobs if job.pending or not job.tasks)
     promised = sorted(((float(promised_to(job)[column]), job.uid) for job in waiting), reverse=True)
     found = [(amount, uid) for amount, uid in promised if amount > 0]

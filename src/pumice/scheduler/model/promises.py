@@ -64,9 +64,14 @@ def _parts(job: Job, promises: Promises) -> Promises:
     return Promises(least, None, least)
 
 
+def promises_to(job: Job) -> Promises:
+    """The job's part in the sums of its queue."""
+    return _parts(job, job.promises)
+
+
 def promises_agree(job: Job) -> bool:
     """Whether the job's part in the sums of its queue is what it is if computed anew."""
-    return all(np.array_equal(one, other) for one, other in zip(_parts(job, job.promises), _promises(job), strict=True))  # type: ignore[arg-type]
+    return all(np.array_equal(one, other) for one, other in zip(promises_to(job), _promises(job), strict=True))  # type: ignore[arg-type]
 
 
 def fitted(promises: Promises, dimensions: Dimensions) -> Promises:
@@ -91,7 +96,7 @@ def _replace(job: Job, promises: Promises) -> None:
     if promises is job.promises:
         return
     sums = queue.reserved, queue.surplus, queue.promised
-    for total, before, after in zip(sums, _parts(job, job.promises), _parts(job, promises), strict=True):
+    for total, before, after in zip(sums, promises_to(job), _parts(job, promises), strict=True):
         if before is not None:
             total -= before
         if after is not None:
