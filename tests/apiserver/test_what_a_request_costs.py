@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from pumice.cluster.apiserver import PatchRequest, WriteOptions, metadata
+from pumice.cluster.apiserver import PatchRequest, WriteOptions
 from pumice.cluster.apiserver.managed_fields import _keyed_step
 from pumice.http.parser import Malformed, _kept_headers, take_head
 from tests.apiserver.made import pod, store
@@ -48,8 +49,8 @@ def test_a_patch_of_the_status_copies_the_spec_once(monkeypatch: pytest.MonkeyPa
     made = store()
     old = made.create("pods", pod("p"), "default")
     copied: list[Any] = []
-    encode = metadata._encode
-    monkeypatch.setattr(metadata, "_encode", lambda value: copied.append(value) or encode(value))
+    encode = msgspec.json.encode
+    monkeypatch.setattr(msgspec.json, "encode", lambda value: copied.append(value) or encode(value))
     new = made.patch("pods", "p", PatchRequest("strategic", {"status": {"phase": "Running"}}), "default", "status")
     assert [value is old["spec"] for value in copied].count(True) == 1
     assert not any("spec" in value for value in copied if isinstance(value, dict)), "no object is copied as a whole"

@@ -22,10 +22,11 @@ JOBS, GROUPS, QUEUES = "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh
 class Scene:
     """A server with the queues that every Volcano has, and what stories do on it."""
 
-    def __init__(self, server: Server, client: Client) -> None:
+    def __init__(self, server: Server, client: Client, access: Access) -> None:
         self.server = server
         self.store = server.store
         self.client = client
+        self.access = access
 
     def create(self, storage: str, body: dict[str, Any], namespace: str = "default") -> dict[str, Any]:
         return self.store.create(storage, body, namespace)
@@ -89,8 +90,9 @@ async def scene(**options: Any) -> AsyncIterator[Scene]:
     try:
         for name in ("root", "default"):
             server.store.create(QUEUES, {"metadata": {"name": name}, "spec": {"weight": 1}})
-        async with Client(Access(server.url, Fixed(f"Bearer {server.token}"))) as client:
-            yield Scene(server, client)
+        access = Access(server.url, Fixed(f"Bearer {server.token}"))
+        async with Client(access) as client:
+            yield Scene(server, client, access)
     finally:
         await server.stop()
 

@@ -83,7 +83,7 @@ class Deaf(Client):
 @pytest.mark.parametrize("answer", [NoAnswer("lost", sent=True), ApiError(409), ApiError(410), ApiError(500), ApiError(403)], ids=str)
 def test_an_order_is_followed_though_nobody_says_that_it_was_taken(answer: KubeError) -> None:
     async def story(stage: Scene) -> None:
-        async with Deaf(stage.client.access) as client, working(client):
+        async with Deaf(stage.access) as client, working(client):
             client.answers.append(answer)
             stage.job("pause")
             await until(lambda: stage.enqueue("pause"))

@@ -242,7 +242,8 @@ def _absolute(now: str) -> Causes:
 
 
 def _hundred(now: int | str) -> Causes:
-    is_more = isinstance(now, str) and now.removesuffix("%").isdecimal() and int(now.removesuffix("%")) > 100
+    percent = now.removesuffix("%").lstrip("0") if isinstance(now, str) else ""
+    is_more = percent.isdecimal() and (len(percent) > 3 or int(percent) > 100)  # Python reads no number of 5,000 digits
     return [("", f"Invalid value: {compact(now)}: must not be greater than 100%")] if is_more else []
 
 
