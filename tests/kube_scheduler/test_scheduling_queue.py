@@ -178,6 +178,7 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
         (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), ClusterEvent(EventKind.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
         (frozenset(["PodTopologySpread"]), waiting("p"), ClusterEvent(EventKind.POD_PLACED, pod="x"), True),  # type: ignore[arg-type]
         (frozenset(["VolumeBinding"]), waiting("p"), GONE, True),
+        (frozenset(["VolumeRestrictions"]), waiting("p"), GONE, True),
         (frozenset(["VolumeBinding"]), waiting("p"), ClusterEvent(EventKind.POD_GONE, pod="x"), False),  # type: ignore[arg-type]
         (frozenset(["extender/e"]), waiting("p"), ClusterEvent(EventKind.NODE_LABELS, "big"), True),
         (frozenset(["SchedulingGates"]), waiting("p"), GONE, False),

@@ -475,10 +475,22 @@ def test_what_is_known_of_jobs_that_are_alike_is_bounded(monkeypatch: pytest.Mon
         made = cluster(node("n").cpu(4), queue("q"))
         for number in range(6):
             made.put(*podgroup(f"j{number}").queue("q").phase("Inqueue").needs(cpu=1 + number % 3).build())
+            made.put(*pod(f"p{number}").gang(f"j{number}").cpu("100m").on("n").build())
         made.refresh_sums()
         sums.append(made.queues["q"].inqueue.tolist())
         assert len(made._promises) <= most
-    assert sums[0] == sums[1] and sums[0][CPU] == 12_000
+    assert sums[0] == sums[1] and sums[0][CPU] == 11_400
+
+
+def test_a_pod_without_a_job_keeps_its_place_when_its_status_changes() -> None:
+    bound = pod("p").cpu(1).on("n").having("status", "phase", value="Pending")
+    made = cluster(node("n").cpu(4), bound)
+    before = made.tasks["default/p"]
+    assert before.status == status.BOUND
+    made.put(*bound.having("status", "phase", value="Running").build())
+    assert made.tasks["default/p"] is before and before.status == status.RUNNING
+    assert made.nodes.tasks[before.node] == {before.uid: before}
+    made.check()
 
 
 def test_requirements_without_number_are_answered_and_little_is_kept_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

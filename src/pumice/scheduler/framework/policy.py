@@ -121,11 +121,6 @@ class Policy(Struct, frozen=True, dict=True):
         """Whether it places the pods of PodGroups as gangs: it has no profiles, or it has the action allocate."""
         return self.profiles is None or self.has_action("allocate")
 
-    @property
-    def only_places(self) -> bool:
-        """Whether its actions let jobs in and place pods, and evict none for others."""
-        return {action.name for action in self.actions} <= {"enqueue", "allocate", "backfill", "giveback"}
-
     def has_action(self, name: str) -> bool:
         return any(action.name == name for action in self.actions)
 
