@@ -263,7 +263,7 @@ LONGEST_SHOWN = 320  #: characters
 def compact(value: Any) -> str:
     """A value as it stands in the text of an error. A very long text is cut off."""
     if isinstance(value, str) and len(value) > LONGEST_SHOWN:
-        value = value[:64]
+        value = f"{value[:64]}..."
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
