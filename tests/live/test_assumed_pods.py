@@ -12,9 +12,10 @@ from pumice.api.pod import Pod
 from pumice.api.structs import convert
 from pumice.extensions import plugins
 from pumice.live.clock import WallClock
-from pumice.live.scheduler.assumed_pods import EXPIRY_S, AssumedPods
+from pumice.live.scheduler.assumed_pods import AssumedPods
 from pumice.live.scheduler.event_translation import EventTranslation
 from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.pod_records import EXPIRY_S, Mark, PodRecords
 from pumice.live.scheduler.requests import EvictPod, ReadPod
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
@@ -50,15 +51,18 @@ class StillClock(WallClock):
 
 
 def assumed_pods(
-    cluster: Cluster, keep_raw: int, clock: WallClock | None = None, event_translation: EventTranslation | None = None
+    cluster: Cluster,
+    keep_raw: int,
+    clock: WallClock | None = None,
+    event_translation: EventTranslation | None = None,
+    sent: SentStatus | None = None,
 ) -> AssumedPods:
     def ignore(what: object) -> None:
         """Nobody listens."""
 
     event_translation = event_translation or EventTranslation(cluster)
-    return AssumedPods(
-        cluster, SentStatus(), clock or WallClock(), LiveMetrics(), ignore, ignore, lambda *_: keep_raw, event_translation, SingleWriter()
-    )
+    sent, clock = sent or SentStatus(), clock or WallClock()
+    return AssumedPods(cluster, sent, clock, LiveMetrics(), ignore, ignore, lambda *_: keep_raw, event_translation, SingleWriter())
 
 
 def test_a_bind_that_came_to_nothing_is_taken_back(cluster: Cluster) -> None:
@@ -90,21 +94,23 @@ def test_a_pod_that_is_gone_is_forgotten(cluster: Cluster) -> None:
 
 def test_what_the_watch_tells_of_a_pod_from_before_it_was_read_is_old(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
-    book = assumed_pods(cluster, keep_raw=5)
-    assert not book.is_older(shown(5))
+    sent = SentStatus()
+    book = assumed_pods(cluster, keep_raw=5, sent=sent)
+    assert not sent.pods.is_older(REF.uid, 5)
     assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), shown(8, node="a", phase="Running")))
-    assert book.is_older(shown(7, node="a"))
-    assert not book.is_older(shown(9, node="a", phase="Running"))
-    assert not book.is_older(shown(7, node="a")), "it is the reflector's business from then on"
+    assert sent.pods.is_older(REF.uid, 7)
+    assert not sent.pods.is_older(REF.uid, 9)
+    assert not sent.pods.is_older(REF.uid, 7), "it is the reflector's business from then on"
 
 
 def test_nothing_that_the_watch_still_tells_of_a_pod_brings_it_back_once_it_was_found_gone(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
-    book = assumed_pods(cluster, keep_raw=5)
+    sent = SentStatus()
+    book = assumed_pods(cluster, keep_raw=5, sent=sent)
     assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), None))
-    assert book.is_older(shown(7)) and book.is_older(shown(9))
-    book.ended("uid-p")
-    assert not book.is_older(shown(9))
+    assert sent.pods.is_older(REF.uid, 7) and sent.pods.is_older(REF.uid, 9)
+    sent.pods.forget(REF.uid)
+    assert not sent.pods.is_older(REF.uid, 9)
 
 
 def test_a_granted_eviction_that_the_watch_never_shows_is_looked_up(cluster: Cluster) -> None:
@@ -116,6 +122,17 @@ def test_a_granted_eviction_that_the_watch_never_shows_is_looked_up(cluster: Clu
     clock.time += EXPIRY_S
     assert list(book.expired()) == [ReadPod(REF, status.RELEASING)]
     assert not list(book.expired())
+
+
+def test_of_two_granted_writes_about_a_pod_the_last_one_counts_and_no_record_is_left_empty(cluster: Cluster) -> None:
+    records, now = PodRecords(), 1000.0
+    records.set_mark(REF.uid, Mark("Unschedulable", "no room", None))
+    records.grant(ReadPod(REF, status.BINDING), now)
+    records.drop_mark(REF.uid)
+    records.grant(ReadPod(REF, status.RELEASING), now + 1)
+    assert not list(records.expired(now + EXPIRY_S, lambda read: True))
+    assert list(records.expired(now + 1 + EXPIRY_S, lambda read: True)) == [ReadPod(REF, status.RELEASING)]
+    assert records.records == {}
 
 
 P, Q = (pod(name, "ns").cpu(1).scheduler("default-scheduler") for name in "pq")

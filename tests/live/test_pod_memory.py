@@ -28,8 +28,8 @@ def test_a_bind_that_the_watch_has_not_shown_is_told_with_its_deadline() -> None
             await until(lambda: scheduler.metrics.binds.value("bound") == 1)
             status, found = await asked(scheduler, f"default/{name}")
             assert (status, found["state"]["status"], found["state"]["node_name"]) == (200, "Binding", "a")
-            assert found["assumed"]["granted"] == "Binding" and found["assumed"]["until"] > scheduler.clock.now()
-            assert found["sent"] == {"condition": None, "pauses": {}}
+            assert found["record"]["granted"] == "Binding" and found["record"]["until"] > scheduler.clock.now()
+            assert (found["record"]["condition"], found["record"]["read"], found["pauses"]) == (None, None, {})
 
     run(story())
 
@@ -42,8 +42,8 @@ def test_of_a_pod_that_waits_is_told_what_was_written_and_what_was_refused() -> 
             await until(lambda: scheduler.metrics.writes.value("Pod", "failed") == 1)
             found = [(await asked(scheduler, key))[1] for key in sorted(scheduler.cluster.tasks)]
             assert {each["state"]["status"] for each in found} == {"Pending"}
-            assert [each["sent"]["pauses"].keys() for each in found if each["sent"]["condition"] is None] == [{"Pod"}]
-            assert "Unschedulable" in {each["sent"]["condition"]["reason"] for each in found if each["sent"]["condition"]}
+            assert [each["pauses"].keys() for each in found if each["record"]["condition"] is None] == [{"Pod"}]
+            assert "Unschedulable" in {each["record"]["condition"]["reason"] for each in found if each["record"]["condition"]}
 
     run(story())
 

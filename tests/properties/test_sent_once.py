@@ -18,8 +18,8 @@ from tests.samples import times
 
 def lose(said: SentStatus, random: Random) -> None:
     """Writes that failed, echoes that came, and answers that hold back further writes."""
-    if said.pods and random.random() < 0.3:
-        said.forget_pod(random.choice(sorted(said.pods)))
+    if said.pods.records and random.random() < 0.3:
+        said.forget_pod(random.choice(sorted(said.pods.records)))
     if said.groups and random.random() < 0.3:
         del said.groups[random.choice(sorted(said.groups))]
     if random.random() < 0.05:
@@ -71,8 +71,8 @@ def test_jobs_at_rest_have_said_the_same_once_their_messages_are_repeated() -> N
             advance(life.cluster, decided, now)
         fresh = SentStatus()
         effects(life.cluster, life.decide(now), fresh, now, "cycle")
-        waiting = {uid for job in life.cluster.waiting.values() for uid in job.pending} & fresh.pods.keys()
-        assert {uid: said.pods.get(uid) for uid in waiting} == {uid: fresh.pods[uid] for uid in waiting}
+        waiting = {uid for job in life.cluster.waiting.values() for uid in job.pending} & fresh.pods.records.keys()
+        assert said.pods.marks(waiting) == fresh.pods.marks(waiting)
     assert rested > 20
 
 

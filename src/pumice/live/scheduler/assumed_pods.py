@@ -23,13 +23,13 @@ from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.effects import about_pod
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.pod_records import EXPIRY_S
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, ReleaseClaim, Request, WriteCondition, WriteStatus
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
 from pumice.live.scheduler.sources import RawObjects, slim
 from pumice.scheduler.model import Cluster, Task, status
 
-EXPIRY_S = 30.0
 GONE = 2**63  #: the version of a pod that is gone: whatever the watch shows of it is older
 STATUS_OF: dict[str, type[PodGroup | Queue | NodeShard]] = {"PodGroup": PodGroup, "Queue": Queue, "NodeShard": NodeShard}
 WHOLE_KINDS = (*STATUS_OF, "PersistentVolumeClaim", "PersistentVolume")
@@ -60,6 +60,7 @@ class AssumedPods:
         self.lost_lead = False
         self._cluster = cluster
         self._sent_status = sent_status
+        self._pods = sent_status.pods
         self._clock = clock
         self._metrics = metrics
         self._tell = tell
@@ -68,26 +69,17 @@ class AssumedPods:
         self._event_translation = event_translation
         self._state = state
         self._log = FirstOfMany(log)
-        self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid, and until when the watch must show it
-        self._read: dict[str, int] = {}  #: pods that were read while the watch was behind: the version read, by uid
 
     def expired(self) -> Iterator[ReadPod]:
         """The pods to be read again because the watch did not show in time that they are bound, or being deleted."""
-        now = self._clock.now()
-        for uid, (doubtful, deadline) in list(self._unseen.items()):
-            task = self._task(doubtful.pod)
-            if task is not None and task.status == doubtful.assumed and not task.deleting:
-                if now < deadline:
-                    return  # the others were granted later
-                self._metrics.expired.add()
-                log.warning("pod %s was bound or evicted, but the watch has not shown it for %.0f s", doubtful.pod, EXPIRY_S)
-                yield doubtful
-            del self._unseen[uid]
+        for doubtful in self._pods.expired(self._clock.now(), self._is_unseen):
+            self._metrics.expired.add()
+            log.warning("pod %s was bound or evicted, but the watch has not shown it for %.0f s", doubtful.pod, EXPIRY_S)
+            yield doubtful
 
-    def notes_of(self, task: Task) -> dict[str, Any]:
-        """What was granted and is not seen yet, until when the watch must show it; the version read while the watch was behind."""
-        granted, until = self._unseen.get(task.uid, (None, None))
-        return {"granted": status.NAMES[granted.assumed] if granted is not None else None, "until": until, "read": self._read.get(task.uid)}
+    def _is_unseen(self, granted: ReadPod) -> bool:
+        task = self._task(granted.pod)
+        return task is not None and task.status == granted.assumed and not task.deleting
 
     def _task(self, ref: ObjectRef) -> Task | None:
         task = self._cluster.tasks.get(f"{ref.namespace}/{ref.name}")
@@ -100,7 +92,7 @@ class AssumedPods:
             case BindPod():
                 self._bound(request)
             case EvictPod():
-                self._granted(request.pod, status.RELEASING)
+                self._pods.grant(ReadPod(request.pod, status.RELEASING), self._clock.now())
                 self._metrics.evictions.add("deleted")
             case WriteStatus():
                 self._written(request, answer)
@@ -120,7 +112,7 @@ class AssumedPods:
             case OpenGate():
                 self._not_written("Gate", request.pod.uid, f"the gate of pod {request.pod}", about_pod(request.pod), error)
             case MarkPod():
-                self._sent_status.pods.pop(request.pod.uid, None)
+                self._pods.drop_mark(request.pod.uid)
                 self._not_written("Pod", request.pod.uid, f"the status of pod {request.pod}", about_pod(request.pod), error)
             case WriteStatus():
                 self._unwritten(request, error)
@@ -137,7 +129,7 @@ class AssumedPods:
     # ---- pods
 
     def _bound(self, request: BindPod) -> None:
-        self._granted(request.pod, status.BINDING)
+        self._pods.grant(ReadPod(request.pod, status.BINDING), self._clock.now())
         self._sent_status.pauses.forget("Fault", str(request.pod))
         self._metrics.binds.add("bound")
         self.reached(request, "Bound")
@@ -155,10 +147,6 @@ class AssumedPods:
     def took(self, stage: str, seconds: float) -> None:
         self._metrics.stages.observe(seconds * 1000, stage)
 
-    def _granted(self, pod: ObjectRef, assumed: int) -> None:
-        self._unseen.pop(pod.uid, None)
-        self._unseen[pod.uid] = (ReadPod(pod, assumed), self._clock.now() + EXPIRY_S)
-
     def on_fault(self, request: Any, error: Exception) -> float:
         self._metrics.faults.add(type(request).__name__)
         log.error("%s %s failed by a fault of ours: %s", type(request).__name__, request[0], error, exc_info=error)
@@ -175,8 +163,7 @@ class AssumedPods:
             return True  # the watch has settled it
         if pod is not None and int(pod.metadata.resource_version or 0) < self._pod_version(ref.namespace, ref.name):
             return False
-        self._unseen.pop(ref.uid, None)
-        self._read[ref.uid] = int(pod.metadata.resource_version or 0) if pod is not None else GONE
+        self._pods.was_read(ref.uid, int(pod.metadata.resource_version or 0) if pod is not None else GONE)
         if pod is None:
             self._event_translation.pod_gone(task)
             self._cluster.remove("Pod", f"{ref.namespace}/{ref.name}")
@@ -186,21 +173,6 @@ class AssumedPods:
             self._event_translation.read_again(before, task, self._clock.now())
         self._request_cycle(Urgency.SOON)
         return True
-
-    def is_older(self, pod: Pod) -> bool:
-        """Whether the watch shows a pod as it was before we read it. If that were taken over, the pod would go back in time."""
-        uid = pod.metadata.uid or ""
-        read = self._read.get(uid)
-        if read is None:
-            return False
-        if int(pod.metadata.resource_version or 0) < read:
-            return True
-        del self._read[uid]
-        return False
-
-    def ended(self, uid: str) -> None:
-        """Forget a pod that is gone, as the watch has shown."""
-        self._read.pop(uid, None)
 
     # ---- statuses
 

@@ -108,7 +108,7 @@ class Ingest:
 
     def _pod(self, pod: Pod, key: str) -> Urgency:
         cluster = self._cluster
-        if self._assumed_pods.is_older(pod):
+        if self._sent_status.pods.is_older(pod.metadata.uid or "", int(pod.metadata.resource_version or 0)):
             return Urgency.NOTHING
         ours = (pod.spec.scheduler_name or "default-scheduler") in cluster.schedulers
         if ours and not self._has_pod(pod):
@@ -246,7 +246,7 @@ class Ingest:
         if self._share is not None:
             self._share.gone(kind, key)
         if kind == "Pod":
-            self._assumed_pods.ended(gone.uid)
+            self._sent_status.pods.forget(gone.uid)
             return self._pod_gone(key)
         if kind == "Node":
             return self._node_gone(key)

@@ -191,12 +191,10 @@ class Scheduler:
             return at(self.cluster)
 
     def notes_of(self, task: Task) -> dict[str, Any]:
-        """What is remembered of a pod besides the kept state, by who remembers it."""
-        return {
-            "queue": self._event_translation.place_of(task),
-            "assumed": self._assumed_pods.notes_of(task),
-            "sent": self._sent_status.notes_of(task),
-        }
+        """What is remembered of a pod besides the kept state: its place in the scheduling queue, its record, the pauses of its writes."""
+        sent_status = self._sent_status
+        pauses = sent_status.pauses.of(task.uid, task.key)
+        return {"queue": self._event_translation.place_of(task), "record": sent_status.pods.notes_of(task.uid), "pauses": pauses}
 
     def watch(self, observer: CycleObserver) -> None:
         """Let an observer follow all cycles from the next one on."""

@@ -2,7 +2,7 @@
 
 * PodGroups and queues: the status that we wrote, from the cycle that decided it until the watch shows an object at least as new as the
   answer to our write. Until then the status that the watch shows is older than the one that we know.
-* Pods: the last condition written, for as long as the pod waits.
+* Pods: see `PodRecords`.
 * Refused writes: until when each of them is not tried again (`WriteBackoff`).
 * Gangs that lack pods: when the last pod arrived. For a period from then the lack is not reported, as more pods may be on their way.
 * Events: when a message was last sent. If only its amounts change it is sent again after growing pauses: a user who begins to watch just
@@ -18,9 +18,10 @@ import msgspec
 from msgspec import Struct
 
 from pumice.api.kinds import POD_GROUPS, QUEUES
+from pumice.live.scheduler.pod_records import Mark, PodRecords
 from pumice.live.scheduler.requests import WriteStatus
 from pumice.live.scheduler.write_backoff import WriteBackoff
-from pumice.scheduler.model import Job, Task, Vector
+from pumice.scheduler.model import Job, Vector
 
 FIRST_PAUSE_S = 2.0  #: an unchanged message is sent again after so long, then after twice as long, and so on
 LONGEST_PAUSE_S = 30.0
@@ -47,12 +48,6 @@ class QueueNote(msgspec.Struct):
 
     held: Vector
     version: int | None = None
-
-
-class Mark(msgspec.Struct, frozen=True):
-    reason: str
-    message: str
-    nominated: str | None
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -87,7 +82,7 @@ class SentStatus:
         self.period_s = period_s
         self._arrivals: dict[str, Arrival] = {}  #: by job uid, of gangs that lack pods
         self.groups: dict[str, GroupNote] = {}  #: by job uid
-        self.pods: dict[str, Mark] = {}  #: by pod uid
+        self.pods = PodRecords()
         self.queues: dict[str, QueueNote] = {}  #: by name
         self.queues_at = -inf  #: when queues were written last
         self.shards: dict[str, tuple[list[str], ...]] = {}  #: by name: nodes in use, to add, to remove
@@ -97,10 +92,6 @@ class SentStatus:
         self.rest_reported_at = -inf  #: when it was last found out why jobs at rest wait
         self.quiet: dict[str, Quiet] = {}  #: by job uid: jobs of which everything has been reported
         self._messages: dict[str, dict[str, Message]] = {}  #: the messages last sent, by job uid and reason
-
-    def notes_of(self, task: Task) -> dict[str, Any]:
-        """The condition last written to a pod, and until when refused writes to it are left alone."""
-        return {"condition": self.pods.get(task.uid), "pauses": self.pauses.of(task.uid, task.key)}
 
     def group(self, job_uid: str, group_uid: str) -> GroupNote | None:
         """The note of our last write to the PodGroup with this uid. None if the watch has shown it already."""
@@ -178,7 +169,7 @@ class SentStatus:
         return now - last.at < self.period_s
 
     def forget_pod(self, uid: str) -> None:
-        self.pods.pop(uid, None)
+        self.pods.drop_mark(uid)
         self.pauses.forget("Pod", uid)
         self.pauses.forget("Gate", uid)
 
