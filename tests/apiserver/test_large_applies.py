@@ -27,7 +27,7 @@ def put(made: Store, body: dict[str, Any], manager: str = "m", *, force: bool = 
     ("change", "most"),
     [
         (lambda made, count: put(made, service(count)), 40),
-        (lambda made, count: put(made, service(count, 1)), 60),
+        (lambda made, count: put(made, service(count, 1)), 80),
         (lambda made, count: made.patch("services", "s", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default"), 20),
     ],
     ids=["the same again", "another value for each", "a label"],

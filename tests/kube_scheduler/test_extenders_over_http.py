@@ -271,6 +271,27 @@ def test_both_sides_show_their_certificates(tmp_path: Path) -> None:
             HttpExtender(url, 2.0, {"tls": {}}).call("ping", {})
 
 
+def test_certificates_are_read_once_and_again_when_they_have_been_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority, read = Authority(time.time(), 1), list[str]()
+    made = ssl.create_default_context
+    files = {"cert_file": str(tmp_path / "client.pem"), "insecure": True}
+
+    def renew(issuer: Authority) -> None:
+        client = issuer.issue("scheduler")
+        (tmp_path / "new.pem").write_bytes(client.certificate + client.key)
+        (tmp_path / "new.pem").rename(tmp_path / "client.pem")
+
+    renew(Authority(time.time(), 1))  # one whom the server does not know
+    with secured(tmp_path, authority) as url:
+        monkeypatch.setattr(ssl, "create_default_context", lambda **given: (read.append(""), made(**given))[1])
+        extender = HttpExtender(url, 2.0, {"tls": files})
+        with pytest.raises(OSError):
+            extender.call("ping", {})
+        renew(authority)
+        assert [extender.call("ping", {}) for _ in range(3)] == [{"fine": True}] * 3
+    assert len(read) == 2
+
+
 def test_an_answer_without_end_is_cut_off() -> None:
     with serving(ping=b" " * 5000) as (url, _), pytest.raises(ValueError, match="more than 1000 bytes"):
         HttpExtender(url, 2.0, {"max_bytes": 1000}).call("ping", {})

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pumice.api.kinds import PODS, ObjectRef
 from pumice.api.pod import Pod
+from pumice.client.certificates import Authority
 from pumice.client.failures import Fenced, KubeError
 from pumice.live.clock import WallClock
 from pumice.live.scheduler.options import Options
@@ -54,18 +58,17 @@ class Outcomes:
         return True
 
 
-def bound(url: str, *, leads: bool = True) -> tuple[Outcomes, Server]:
-    """What comes of a bind that is left to the extender at this URL."""
+def bound(url: str, *names: str, leads: bool = True, **options: Any) -> tuple[Outcomes, Server]:
+    """What comes of binds of pods that are left to the extender at this URL."""
     server, outcomes = Server(), Outcomes()
     server.leads = leads
-    binder = ExtenderSpec(url, bind_verb="bind", timeout_s=30.0)
+    binder = ExtenderSpec(url, bind_verb="bind", timeout_s=30.0, options=options)
 
     async def story() -> None:
-        pod = server.pod("p")
-        ref = ObjectRef("p", "default", pod["metadata"]["uid"])
+        refs = [ObjectRef(name, "default", server.pod(name)["metadata"]["uid"]) for name in names or ("p",)]
         sender = Sender(server, outcomes, {}, WallClock(), Options())  # type: ignore[arg-type]
         running = asyncio.create_task(sender.run())
-        sender.send(Requests([], [BindPod(ref, "a", {}, binder)], [], [], [], [], [], [], []))
+        sender.send(Requests([], [BindPod(ref, "a", {}, binder) for ref in refs], [], [], [], [], [], [], []))
         await asyncio.wait_for(sender.drained(), 60)
         running.cancel()
 
@@ -88,6 +91,17 @@ def test_a_refusal_is_told_and_its_room_is_free_again(answer: Any, why: str) -> 
     assert outcomes.told == [f"extender/e: {why}", "Binding"]
     (condition,) = server.found(PODS, "p")["status"]["conditions"]
     assert (condition["reason"], condition["message"]) == ("SchedulerError", f"binding to a failed: extender/e: {why}")
+
+
+def test_certificates_are_not_read_for_each_bind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, read, made = Authority(time.time(), 1).issue("extender", "127.0.0.1"), list[str](), ssl.create_default_context
+    (tmp_path / "server.pem").write_bytes(pair.certificate + pair.key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem")
+    monkeypatch.setattr(ssl, "create_default_context", lambda **given: (read.append(""), made(**given))[1])
+    with serving(tls=context, bind={}) as (url, asked):
+        outcomes, _ = bound(url, "p", "q", "r", https=True, tls={"insecure": True})
+    assert (len(asked), outcomes.told, len(read)) == (3, ["done"] * 3, 1)
 
 
 def test_who_does_not_lead_any_more_asks_nobody() -> None:

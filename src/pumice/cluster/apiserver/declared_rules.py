@@ -9,10 +9,7 @@ looked at; a rule that a value may not be there at all, or not change, ends the 
     filled          it must not be missing, empty or zero
     always          its form is checked even if it is empty
     min= max=       bounds of a number; items= of the length of a list or map; bytes= characters= of that of a text
-    format=         of a name, or of each one in a list: long (subdomain), short (label of DNS), label (key of a label), prefixed (the same,
-                    with a prefix), foreign (with a prefix that is not Kubernetes' own), segment (of a path), caseless and anycase
-                    (subdomain, whatever the case of its letters: newer and older words), pool (subdomains), value (of a label), semver,
-                    uuid, identifier (of C); keyed= of the keys of a map
+    format=         of a name, or of each one in a list, as `name_rules` calls it; keyed= of the keys of a map
     others=         the smallest number that is not kept for Kubernetes' own
     enum=           its values
     unique          no two items of a list have the same `keys`, or the same value of unique=KEY, or are the same
@@ -22,41 +19,13 @@ looked at; a rule that a value may not be there at all, or not change, ends the 
 """
 
 import json
-import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 from pumice.api import Object
-from pumice.cluster.apiserver.field_rules import Causes
+from pumice.cluster.apiserver.field_rules import Causes, compact, repeated, unsupported
+from pumice.cluster.apiserver.name_rules import named
 from pumice.cluster.apiserver.schema import Shape
-
-_LABEL, _KEY_NAME = "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_OWN_DOMAINS = (".k8s.io", ".kubernetes.io")
-_ENDS = "and must start and end with an alphanumeric character"
-_PRE_RELEASE = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
-_PATTERNS = {
-    "value": f"({_KEY_NAME})?",
-    "semver": rf"(0|[1-9]\d*)(\.(0|[1-9]\d*)){{2}}(-{_PRE_RELEASE}(\.{_PRE_RELEASE})*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
-    "identifier": "[A-Za-z_][A-Za-z0-9_]*",
-    "uuid": "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-}
-_RULES = {
-    "long": f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS} "
-    f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')",
-    "short": f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS} "
-    f"(e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')",
-    "caseless": f"an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', {_ENDS} "
-    f"(e.g. 'Example.com', regex used for validation is '{_SUBDOMAIN}')",
-    "semver": "must be a string compatible with semver.org spec 2.0.0",
-    "identifier": "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or "
-    f"'_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '{_PATTERNS['identifier']}')",
-    "uuid": "must be a lowercase UUID in 8-4-4-4-12 format",
-    "value": f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
-    f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '({_KEY_NAME})?')",
-    "label": f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
-    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
-}
 
 
 def causes(shape: Shape, value: Object, old: Object | None, place: str, gates: Set[str], *fields: str) -> Causes:
@@ -113,13 +82,13 @@ class _Reading:
         if shape.kind == "struct":
             return self.struct(shape, now, before, place)
         if shape.element is None:
-            return list(_plain(rules, now if is_set else "", place))
+            return list(plain(rules, now if is_set else "", place))
         if shape.kind == "map":
             return self._map(shape.element, now, before or {}, place, _option(rules, "keyed"))
         return self._list(shape, now, before, place, rules)
 
     def _map(self, element: Shape, now: Object, before: Object, place: str, keyed: str) -> Causes:
-        found = [cause for key in sorted(now) if keyed for cause in _plain((f"format={keyed}",), key, place)]
+        found = [cause for key in sorted(now) if keyed for cause in plain((f"format={keyed}",), key, place)]
         for key, item in sorted(now.items()) if element.kind == "struct" else ():
             found += self.struct(element, item, before.get(key), f"{place}[{key}]")
         return found
@@ -128,12 +97,13 @@ class _Reading:
         assert shape.element is not None
         key = _option(rules, "unique")
         found = _repeated(shape.element, (key,) if key else shape.keys, now, place) if key or "unique" in rules else []
+        had = _by_identity(shape.keys, before)
         for index, item in enumerate(now):
             at = f"{place}[{index}]"
             if shape.element.kind != "struct":
-                found += _plain(rules, item, at)
+                found += plain(rules, item, at)
                 continue
-            match = _same_key(shape.keys, before, item)
+            match = had.get(_identity(shape.keys, item)) if had else None
             if not (self._is_update and match == item):
                 found += self.struct(shape.element, item, match, at)
         return found
@@ -158,13 +128,12 @@ class _Reading:
         if "nounset" in rules and was_set and not is_set:
             yield place, "Invalid value: null: field cannot be cleared once set"
         if "noadd" in rules:
-            for index, item in enumerate(now or ()):
-                if _same_key(shape.keys, before, item) is None:
-                    yield f"{place}[{index}]", "Forbidden: item may not be added"
+            had = _by_identity(shape.keys, before)
+            added = (index for index, item in enumerate(now or ()) if _identity(shape.keys, item) not in had)
+            yield from ((f"{place}[{index}]", "Forbidden: item may not be added") for index in added)
         if "noremove" in rules:
-            for item in before or ():
-                if _same_key(shape.keys, now, item) is None:
-                    yield place, "Forbidden: item may not be removed"
+            gone = _by_identity(shape.keys, before).keys() - _by_identity(shape.keys, now).keys()
+            yield from ((place, "Forbidden: item may not be removed") for _ in gone)
 
 
 def _is_set(owner: Shape, name: str, value: Any) -> bool:
@@ -179,24 +148,23 @@ def _option(rules: tuple[str, ...], word: str) -> str:
     return next((rule.partition("=")[2] for rule in rules if rule.startswith(f"{word}=")), "")
 
 
-def _same_key(keys: tuple[str, ...], items: Any, item: Object) -> Any:
-    """The item of a list with the same keys; None if there is none, or if items have no keys."""
-    if not keys:
-        return None
-    return next((each for each in items or () if all(each.get(key) == item.get(key) for key in keys)), None)
+def _identity(keys: tuple[str, ...], item: Any) -> str:
+    """What tells an item of a list from others."""
+    return json.dumps([item.get(key) for key in keys] if keys else item, sort_keys=True)
+
+
+def _by_identity(keys: tuple[str, ...], items: Iterable[Object] | None) -> dict[str, Object]:
+    """The items of a list with keys, each by its own."""
+    return {_identity(keys, item): item for item in items or () if keys}
 
 
 def _repeated(element: Shape, keys: tuple[str, ...], items: list[Any], place: str) -> Causes:
-    seen, found = list[Any](), list[tuple[str, str]]()
-    for index, item in enumerate(items):
-        if item in seen or _same_key(keys, seen, item) is not None:
-            shown = _written(element, item) if element.kind == "struct" else item
-            found.append((f"{place}[{index}]", f"Duplicate value: {compact(shown)}"))
-        seen.append(item)
-    return found
+    shown = _written if element.kind == "struct" else lambda shape, item: item
+    again = repeated(_identity(keys, item) for item in items)
+    return [(f"{place}[{index}]", f"Duplicate value: {compact(shown(element, items[index]))}") for index in again]
 
 
-def _plain(rules: tuple[str, ...], value: Any, place: str) -> Iterator[tuple[str, str]]:
+def plain(rules: tuple[str, ...], value: Any, place: str) -> Iterator[tuple[str, str]]:
     """What is wrong with a value by itself."""
     for rule in rules:
         word, _, option = rule.partition("=")
@@ -206,65 +174,12 @@ def _plain(rules: tuple[str, ...], value: Any, place: str) -> Iterator[tuple[str
             yield place, f"Invalid value: {value}: must be less than or equal to {option}"
         elif word == "others" and 0 <= value < int(option):
             yield place, f"Invalid value: {value}: priorities 0-{int(option) - 1} are reserved for responders with *.k8s.io suffix"
-        elif word == "enum" and value not in option.split(","):
-            choices = ", ".join(f'"{each}"' for each in option.split(","))
-            yield place, f"Unsupported value: {compact(value)}: supported values: {choices}"
+        elif word == "enum":
+            yield from unsupported(place, value, option.split(","))
         elif word in ("bytes", "characters") and len(value.encode()) > int(option):
             yield place, f"Too long: may not be more than {option} {word}"
         elif word == "format":
-            for text in misnamed(option, value):
-                yield place, f"Invalid value: {compact(value)}: {text}"
-
-
-def misnamed(form: str, name: str) -> Iterator[str]:
-    """Why a name is none of this form."""
-    if form == "segment":
-        yield from [f"may not be '{name}'"] if name in (".", "..") else [f"may not contain '{each}'" for each in "/%" if each in name]
-    elif form == "foreign":
-        domain = name.partition("/")[0].lower().strip().rstrip(".")
-        if f".{domain}".endswith(_OWN_DOMAINS):
-            yield f"domain names {', '.join(f'*{own}' for own in _OWN_DOMAINS)} are reserved"
-    elif form == "pool":
-        for number, part in enumerate(name.split("/")):
-            yield from (f"segment {number}: {text}" for text in (misnamed("long", part) if part else ["must not be empty"]))
-    elif form in _PATTERNS:
-        yield from [] if re.fullmatch(_PATTERNS[form], name) else [_RULES[form]]
-    elif form == "prefixed":
-        yield from list(misnamed("label", name)) or ([] if "/" in name else ["must include a prefix (e.g. 'example.com/key')"])
-    elif form == "label":
-        prefix, slash, rest = name.partition("/")
-        if "/" in rest:
-            yield f"a valid label key {_RULES['label']} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            return
-        if slash:
-            yield from (f"prefix part {text}" for text in (misnamed("long", prefix) if prefix else ["must be non-empty"]))
-        rest = rest if slash else name
-        if not rest or len(rest) > 63:
-            yield f"name part {'must be no more than 63 bytes' if rest else 'must be non-empty'}"
-        if not re.fullmatch(_KEY_NAME, rest):
-            yield f"name part {_RULES['label']}"
-    else:
-        most, pattern = (63, _LABEL) if form == "short" else (253, _SUBDOMAIN)
-        name, form = (name.lower(), form.replace("anycase", "long")) if form in ("caseless", "anycase") else (name, form)
-        if len(name.encode()) > most:
-            yield f"must be no more than {most} bytes"
-        if not re.fullmatch(pattern, name):
-            yield "must not contain dots" if form == "short" and re.fullmatch(_SUBDOMAIN, name) else _RULES[form]
-
-
-def misnamed_object(name: str, form: str = "long") -> list[str]:
-    """Why nothing can have this name, as the rules say it that are older than those of fields: they count characters."""
-    return [rule.replace("bytes", "characters") for rule in misnamed(form, name)]
-
-
-LONGEST_SHOWN = 320  #: characters
-
-
-def compact(value: Any) -> str:
-    """A value as it stands in the text of an error. A very long text is cut off."""
-    if isinstance(value, str) and len(value) > LONGEST_SHOWN:
-        value = f"{value[:64]}..."
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            yield from named(option, value, place)
 
 
 def _written(shape: Shape, value: Object) -> Object:

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from pumice.api import Object
 from pumice.api.quantity import quantity
+from pumice.api.structs import encode
 from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.declared_rules import _plain, causes, compact, internal, misnamed
-from pumice.cluster.apiserver.field_rules import Causes
+from pumice.cluster.apiserver.declared_rules import causes, internal, plain
+from pumice.cluster.apiserver.field_rules import Causes, compact, duplicates
+from pumice.cluster.apiserver.name_rules import misnamed, named
 
 _LONGEST = 10 * 1024  #: bytes of an expression, and of parameters
 _NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
@@ -124,7 +126,7 @@ def _way(way: Object, place: str, constrained: Set[str]) -> Causes:
 
 
 def _derived(attributes: Sequence[Object], place: str, constrained: Set[str]) -> Causes:
-    found = repeated([each.get("name") for each in attributes], place)
+    found = duplicates([each.get("name") for each in attributes], place)
     for index, attribute in enumerate(attributes):
         at, name = f"{place}[{index}]", attribute.get("name")
         if name and name not in constrained:
@@ -163,7 +165,7 @@ def _configurations(stated: Iterable[Object], place: str, names: Set[str]) -> Ca
         at, parameters = f"{place}[{index}].opaque.parameters", (each.get("opaque") or {}).get("parameters")
         if each.get("opaque") and parameters is None:
             found.append((at, "Required value"))
-        elif len(compact(parameters).encode()) > _LONGEST:
+        elif len(encode(parameters)) > _LONGEST:
             found.append((at, f"Too long: may not be more than {_LONGEST} bytes"))
         elif each.get("opaque") and not isinstance(parameters, dict):
             found.append((at, 'Invalid value: "<value omitted>": must be a valid JSON object'))
@@ -256,22 +258,14 @@ def charge_causes(pod: Object, old: Object) -> Causes:
     return found
 
 
-def named(form: str, name: str, place: str) -> Causes:
-    return list(_plain((f"format={form}",), name, place))
-
-
-def repeated(items: Sequence[object], place: str) -> Causes:
-    return [(f"{place}[{index}]", f"Duplicate value: {compact(item)}") for index, item in enumerate(items) if item in items[:index]]
-
-
 def qualified(name: str, place: str, words: tuple[str, str] = ("the domain", "the name")) -> Causes:
     """The causes for refusing the name of an attribute or capacity. `words`: what its parts are called where a domain is a must."""
     is_full, parts, found = words[0] == "prefix", name.split("/"), Causes()
     if len(parts) == 2:
         found += [(place, f'Invalid value: "": {word} must not be empty') for word, part in zip(words, parts, strict=True) if not part]
-        found += list(_plain(("format=anycase", "bytes=63"), parts[0], place)) if parts[0] else []
+        found += list(plain(("format=anycase", "bytes=63"), parts[0], place)) if parts[0] else []
     if len(parts) == 1 or (len(parts) == 2 and parts[1]):
-        found += list(_plain(("format=identifier", "bytes=32"), parts[-1], place))
+        found += list(plain(("format=identifier", "bytes=32"), parts[-1], place))
     if is_full and len(parts) == 1:
         text = "a fully qualified name must be a domain and a name separated by a slash"
         found.append((place, f"Invalid value: {compact(name)}: {text}"))
@@ -281,7 +275,7 @@ def qualified(name: str, place: str, words: tuple[str, str] = ("the domain", "th
 def pool_causes(name: str, place: str) -> Causes:
     if not name:
         return [(place, "Required value")]
-    too_long = list(_plain(("bytes=253",), name, place))
+    too_long = list(plain(("bytes=253",), name, place))
     return too_long + [cause for part in name.split("/") for cause in named("long", part, place)]
 
 
@@ -320,7 +314,7 @@ def _expression_causes(expression: Object, place: str) -> Causes:
 def binding_causes(device: Object, place: str) -> Causes:
     fields = ("bindingConditions", "bindingFailureConditions")
     wanted, failing = (device.get(field) or [] for field in fields)
-    found = repeated(wanted, f"{place}.{fields[0]}") + repeated(failing, f"{place}.{fields[1]}")
+    found = duplicates(wanted, f"{place}.{fields[0]}") + duplicates(failing, f"{place}.{fields[1]}")
     for index, condition in enumerate(failing):
         if condition in wanted:
             text = "bindingFailureConditions must not overlap with bindingConditions"

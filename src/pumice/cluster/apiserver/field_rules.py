@@ -1,12 +1,36 @@
 """What the rules of all kinds are made of: fields that are left out are filled in, and others refused, in Kubernetes' words."""
 
-from collections.abc import Collection, Iterable
+import json
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 from pumice.api import Object
 from pumice.api.quantity import quantity
 
 Causes = list[tuple[str, str]]  #: paths of fields, and what is wrong there
+LONGEST_SHOWN = 320  #: characters
+
+
+def compact(value: Any) -> str:
+    """A value as it stands in the text of an error. A very long text is cut off."""
+    if isinstance(value, str) and len(value) > LONGEST_SHOWN:
+        value = f"{value[:64]}..."
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def repeated(values: Iterable[Hashable]) -> list[int]:
+    """The indexes of the values that others before them equal."""
+    seen = set[Hashable]()
+    found: list[int] = []
+    for index, value in enumerate(values):
+        found += [index] if value in seen else []
+        seen.add(value)
+    return found
+
+
+def duplicates(values: Sequence[Hashable], place: str, field: str = "") -> Causes:
+    """The causes for refusing values of a list's items, or of a field of each, that are there already."""
+    return [(f"{place}[{index}]{field}", f"Duplicate value: {compact(values[index])}") for index in repeated(values)]
 
 
 def fill(obj: Object, defaults: Object) -> None:

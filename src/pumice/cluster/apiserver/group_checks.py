@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pumice.api import Object
 from pumice.api.problems import qualified_name_fault
 from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.declared_rules import causes, compact, internal
-from pumice.cluster.apiserver.field_rules import Causes, fill, missing, unsupported
+from pumice.cluster.apiserver.declared_rules import causes, internal
+from pumice.cluster.apiserver.field_rules import Causes, compact, fill, missing, unsupported
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.kinds import ServedKind

@@ -5,13 +5,12 @@ from functools import lru_cache
 from typing import Any
 
 from pumice.api import Object, rfc3339
-from pumice.cluster.apiserver.declared_rules import compact, misnamed_object
-from pumice.cluster.apiserver.field_rules import Causes, missing
+from pumice.cluster.apiserver.field_rules import Causes, compact, missing
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.label_rules import key_causes, label_causes
+from pumice.cluster.apiserver.label_rules import label_causes
+from pumice.cluster.apiserver.name_rules import misnamed, named, named_object
 from pumice.cluster.apiserver.status import bad_request
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _PATH_SEGMENT_KINDS = frozenset(
     {"rbac.authorization.k8s.io", "apiregistration.k8s.io"}
 )  #: groups whose objects may have any name that is a path segment
@@ -109,15 +108,13 @@ def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> Causes:
     if not name:
         causes += missing("metadata", metadata, "name", rule="name or generateName is required")
     elif kind.group in _PATH_SEGMENT_KINDS or kind.kind == "IPAddress":
-        if name in (".", "..") or "/" in name or "%" in name:
-            causes.append(("metadata.name", f'Invalid value: "{name}": may not contain "/" or "%"'))
-    elif kind.resource in _NAMED_BY_LABELS:
-        causes += [("metadata.name", f"Invalid value: {compact(name)}: {rule}") for rule in misnamed_object(name, "short")]
-    elif len(name) > 253 or not _SUBDOMAIN.match(name):
-        causes += [("metadata.name", f'Invalid value: "{name}": {rule}') for rule in misnamed_object(name)]
-    causes += label_causes(metadata.get("labels") or {}, "metadata.labels") + key_causes(
-        metadata.get("annotations") or {}, "metadata.annotations"
-    )
+        causes += named("segment", name, "metadata.name")
+    else:
+        causes += named_object("short" if kind.resource in _NAMED_BY_LABELS else "long", name, "metadata.name")
+    causes += label_causes(metadata.get("labels") or {}, "metadata.labels")
+    for key in metadata.get("annotations") or ():
+        faults = misnamed("label", key.lower())
+        causes += [("metadata.annotations", f"Invalid value: {compact(key)}: {fault}") for fault in faults]
     size = sum(len(key.encode()) + len(value.encode()) for key, value in (metadata.get("annotations") or {}).items())
     if size > ANNOTATIONS_SIZE:
         causes.append(("metadata.annotations", f"Too long: may not be more than {ANNOTATIONS_SIZE} bytes"))

@@ -10,8 +10,8 @@ from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.api.quantity import quantity
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.declared_rules import compact, internal
-from pumice.cluster.apiserver.field_rules import Causes, missing, negative, negative_amounts, outside, unsupported
+from pumice.cluster.apiserver.declared_rules import internal
+from pumice.cluster.apiserver.field_rules import Causes, compact, missing, negative, negative_amounts, outside, unsupported
 from pumice.cluster.apiserver.group_checks import job_scheduling_causes
 from pumice.cluster.apiserver.label_rules import selector_causes
 from pumice.cluster.apiserver.pod_spec import spec_causes

@@ -16,23 +16,20 @@ They stand beside those of `declared_rules`, and are for what has been there for
 What an update leaves as it is, is not looked at, nor what is in a field that is `opaque`.
 """
 
-import re
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable
 from ipaddress import ip_address, ip_network
 from itertools import zip_longest
 from threading import RLock
 from typing import Any, NamedTuple
 
 from pumice.api import Object
-from pumice.cluster.apiserver.declared_rules import compact, internal, misnamed, misnamed_object
-from pumice.cluster.apiserver.field_rules import Causes, outside, unsupported
+from pumice.cluster.apiserver.declared_rules import internal
+from pumice.cluster.apiserver.field_rules import Causes, compact, duplicates, outside, unsupported
 from pumice.cluster.apiserver.label_rules import label_causes, selector_causes
+from pumice.cluster.apiserver.name_rules import named_object
 from pumice.cluster.apiserver.schema import Shape
 
 Check = Callable[[Any], Causes]  #: of a value; what is found is after the place of the field
-_ENV = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-_PRINTABLE = re.compile(r"[ -<>-~]+")
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
@@ -143,7 +140,7 @@ def _check(word: str, option: str) -> Check | None:
     choices = option.split(",")
     match word:
         case "name":
-            return lambda now: _names(option, now) if isinstance(now, list) or _misnamed(option, now) else []
+            return lambda now: _names(option, now)
         case "one":
             return lambda now: [] if now in choices else unsupported("", now, choices)
         case "each":
@@ -156,7 +153,7 @@ def _check(word: str, option: str) -> Check | None:
             text = f"must be between {low} and {high}, inclusive"
             return lambda now: [] if low <= now <= high else [("", f"Invalid value: {now}: {text}")]
         case "distinct":
-            return lambda now: _repeated(now, option)
+            return lambda now: duplicates([each.get(option) for each in now], "", f".{option}")
         case "labels":
             return lambda now: label_causes(now, "")
         case "template":
@@ -167,39 +164,7 @@ def _check(word: str, option: str) -> Check | None:
 
 def _names(form: str, now: str | list[str]) -> Causes:
     each = [("", now)] if isinstance(now, str) else [(f"[{index}]", one) for index, one in enumerate(now)]
-    return [(place, f"Invalid value: {compact(one)}: {text}") for place, one in each for text in _misnamed(form, one)]
-
-
-@lru_cache(maxsize=65536)
-def _misnamed(form: str, name: str) -> tuple[str, ...]:
-    if form == "env":
-        return () if _PRINTABLE.fullmatch(name) else (_ENV,)
-    if form == "port":
-        return tuple(_misnamed_port(name))
-    return tuple(misnamed(form, name) if form == "label" else misnamed_object(name, form))
-
-
-def _misnamed_port(name: str) -> Iterator[str]:
-    if len(name) > 15:
-        yield "must be no more than 15 characters"
-    if not re.fullmatch("[-a-z0-9]+", name):
-        yield "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
-    if not re.search("[a-z]", name):
-        yield "must contain at least one letter (a-z)"
-    if "--" in name:
-        yield "must not contain consecutive hyphens"
-    if "-" in (name[:1], name[-1:]):
-        yield "must not begin or end with a hyphen"
-
-
-def _repeated(items: list[Object], field: str) -> Causes:
-    seen: set[Any] = set()
-    found: Causes = []
-    for index, value in enumerate(each.get(field) for each in items):
-        if value in seen:
-            found.append((f"[{index}].{field}", f"Duplicate value: {compact(value)}"))
-        seen.add(value)
-    return found
+    return [cause for place, one in each for cause in named_object(form, one, place)]
 
 
 def _terms(items: list[Object]) -> Causes:

@@ -7,8 +7,9 @@ from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.api.quota import pod_totals, written
 from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.declared_rules import causes, compact, internal, misnamed, misnamed_object
-from pumice.cluster.apiserver.field_rules import Causes, fill, missing, outside, unsupported
+from pumice.cluster.apiserver.declared_rules import causes, internal
+from pumice.cluster.apiserver.field_rules import Causes, compact, duplicates, fill, missing, outside, unsupported
+from pumice.cluster.apiserver.name_rules import named, named_object
 
 _COMPUTE = ("cpu", "memory")
 _GATED = {
@@ -26,7 +27,6 @@ _DEFAULTS = {
     "schedulerName": "default-scheduler",
     "enableServiceLinks": True,
 }
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?\Z")
 #: what of a container's kernel is the host's: by the field that says so, the beginnings of names
 _SHARED_SYSCTLS = {"hostNetwork": ("net.",), "hostIPC": ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")}
@@ -168,12 +168,9 @@ def spec_causes(spec: Object, path: str) -> Causes:
                 rule = "Forbidden: may not be set for init containers without restartPolicy=Always"
                 found += [(f"{place}.{each}", rule) for each in ("lifecycle", *_PROBES) if each in container]
     found += _toleration_causes(spec, path) + _spread_causes(spec, path) + _volume_causes(spec, path)
-    sysctls = set[str]()
-    for index, sysctl in enumerate((spec.get("securityContext") or {}).get("sysctls") or ()):
-        name = sysctl.get("name") or ""
-        if name in sysctls:
-            found.append((f"{path}.securityContext.sysctls[{index}].name", f"Duplicate value: {compact(name)}"))
-        sysctls.add(name)
+    sysctls = [sysctl.get("name") or "" for sysctl in (spec.get("securityContext") or {}).get("sysctls") or ()]
+    found += duplicates(sysctls, f"{path}.securityContext.sysctls", ".name")
+    for index, name in enumerate(sysctls):
         if len(name) > 253 or not _SYSCTL.match(name):
             text = f'Invalid value: "{name}": must have at most 253 characters and match regex {_SYSCTL.pattern[:-2]}'
             found.append((f"{path}.securityContext.sysctls[{index}].name", text))
@@ -186,7 +183,7 @@ def spec_causes(spec: Object, path: str) -> Causes:
     if "schedulingGroup" in spec:
         name, place = (spec["schedulingGroup"] or {}).get("podGroupName"), f"{path}.schedulingGroup.podGroupName"
         found += [(place, "Invalid value: null: must specify one of: `podGroupName`")] if name is None else []
-        found += [(place, f"Invalid value: {compact(name)}: {text}") for text in (misnamed_object(name) if name is not None else ())]
+        found += named_object("long", name, place) if name is not None else []
         if spec.get("evictionResponders"):
             found.append((f"{path}.schedulingGroup", "Forbidden: may not be set when evictionResponders is set"))
     if spec.get("schedulingGates") and spec.get("nodeName"):
@@ -209,13 +206,10 @@ def _host_causes(spec: Object, path: str) -> Causes:
     if spec.get("ephemeralContainers"):
         text = "cannot be set on create" if path == "spec" else "ephemeral containers not allowed in pod template"
         found.append((f"{path}.ephemeralContainers", f"Forbidden: {text}"))
-    gates = set[str]()
-    for index, gate in enumerate(each.get("name") or "" for each in spec.get("schedulingGates") or ()):
-        found += [(f"{path}.schedulingGates[{index}]", f"Invalid value: {compact(gate)}: {text}") for text in misnamed("label", gate)]
-        if gate in gates:
-            found.append((f"{path}.schedulingGates[{index}]", f"Duplicate value: {compact(gate)}"))
-        gates.add(gate)
-    return found
+    gates = [each.get("name") or "" for each in spec.get("schedulingGates") or ()]
+    for index, gate in enumerate(gates):
+        found += named("label", gate, f"{path}.schedulingGates[{index}]")
+    return found + duplicates(gates, f"{path}.schedulingGates")
 
 
 def _claim_causes(spec: Object, path: str) -> Causes:
@@ -243,8 +237,8 @@ def _container_causes(container: Object, path: str, names: set[str], on_host: bo
     name = container.get("name")
     if not name:
         found.append((f"{path}.name", "Required value"))
-    elif not _LABEL.match(name):
-        found += [(f"{path}.name", f"Invalid value: {compact(name)}: {text}") for text in misnamed_object(name, "short")]
+    elif faults := named_object("short", name, f"{path}.name"):
+        found += faults
     elif name in names:
         found.append((f"{path}.name", f'Duplicate value: "{name}"'))
     names.add(name or "")
@@ -287,13 +281,11 @@ def _variable_causes(container: Object, path: str) -> Causes:
             text = f"Invalid value: {compact(field)}: error converting fieldPath: field label not supported: {field}"
             found.append((f"{place}.valueFrom.fieldRef.fieldPath", text))
     for index, source in enumerate(container.get("envFrom", ())):
-        named = [name for name in ("configMapRef", "secretRef") if name in source]
-        if not named:
+        sources = [name for name in ("configMapRef", "secretRef") if name in source]
+        if not sources:
             found.append((f"{path}.envFrom", 'Invalid value: "": must specify one of: `configMapRef` or `secretRef`'))
-        for name in named:
-            stated = source[name].get("name") or ""
-            place = f"{path}.envFrom[{index}].{name}.name"
-            found += [(place, f"Invalid value: {compact(stated)}: {text}") for text in misnamed_object(stated)]
+        for name in sources:
+            found += named_object("long", source[name].get("name") or "", f"{path}.envFrom[{index}].{name}.name")
     return found
 
 

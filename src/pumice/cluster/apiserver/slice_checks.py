@@ -6,20 +6,19 @@ from collections.abc import Iterator, Sequence
 from pumice.api import Object
 from pumice.api.quantity import Quantity, format_bytes, format_milli, quantity
 from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.declared_rules import compact, internal
+from pumice.cluster.apiserver.declared_rules import internal
 from pumice.cluster.apiserver.device_checks import (
     amounts,
     binding_causes,
     declared,
-    named,
     node_resource_causes,
     node_selector_causes,
     pool_causes,
     qualified,
-    repeated,
     skipping_causes,
 )
-from pumice.cluster.apiserver.field_rules import Causes
+from pumice.cluster.apiserver.field_rules import Causes, compact, duplicates
+from pumice.cluster.apiserver.name_rules import named
 
 _WHERE = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 _LISTS = ("ints", "bools", "strings", "versions")
@@ -43,7 +42,7 @@ def slice_causes(published: Object, old: Object | None) -> Causes:
     most = _MOST_ADVANCED if any(map(_is_advanced, devices)) else _MOST_DEVICES
     if len(devices) > most:
         return [*found, ("spec.devices", f"Too many: {len(devices)}: must have at most {most} items")]
-    found += repeated([device.get("name", "") for device in devices], "spec.devices") + _partition_type(spec, devices)
+    found += duplicates([device.get("name", "") for device in devices], "spec.devices") + _partition_type(spec, devices)
     kept = before.get("devices") or ()
     for index, device in enumerate(devices):
         if device not in kept:
@@ -191,7 +190,7 @@ def _options(default: Quantity, has: Quantity, values: Sequence[Quantity], place
     for index, value in enumerate(values):
         if value.milli > has.milli:
             found.append((f"{place}[{index}]", f'Invalid value: "{value.text}": option is larger than capacity value: {has.text}'))
-    found += repeated([str(value.whole) for value in values], place)
+    found += duplicates([str(value.whole) for value in values], place)
     if default.milli not in {value.milli for value in values}:
         found.append((place, f'Invalid value: "{default.text}": default value is not valid according to the requestPolicy'))
     return found

@@ -64,11 +64,11 @@ class HttpExtender:
         self._why = ""  #: the reason of the last failure
         self._asked_again_at = 0.0
         self._lost_s = 0.0  #: in this cycle
+        self._made: tuple[list[tuple[int, int]], ssl.SSLContext] | None = None
 
     def begin(self) -> None:
-        """Begin a new cycle. Certificates are read anew, because they may have been renewed."""
+        """Begin a new cycle."""
         self._lost_s = 0.0
-        self.__dict__.pop("_context", None)
 
     def call(self, verb: str, arguments: dict[str, Any]) -> Any:
         """The decoded answer to a POST to the verb. Raises OSError if there is no answer, ValueError if it cannot be used."""
@@ -97,7 +97,7 @@ class HttpExtender:
 
     async def post(self, verb: str, arguments: dict[str, Any]) -> Answer:
         headers, body = {"Content-Type": "application/json"}, encode(arguments)
-        target, tls = f"{self._url}/{verb.strip('/')}", self._context if self._url.startswith("https:") else None
+        target, tls = f"{self._url}/{verb.strip('/')}", self._context() if self._url.startswith("https:") else None
         return await fetch(target, headers=headers, body=body, tls=tls, timeout_s=self._timeout_s, max_bytes=self._max_bytes)
 
     # ---- whether it is called
@@ -128,8 +128,15 @@ class HttpExtender:
 
     # ---- TLS
 
-    @cached_property
     def _context(self) -> ssl.SSLContext:
+        """It is made anew when its files have been renewed."""
+        files = [Path(path).stat() for field in ("ca_file", "cert_file", "key_file") if (path := self._tls_config.get(field))]
+        read = [(file.st_ino, file.st_mtime_ns) for file in files]
+        if self._made is None or self._made[0] != read:
+            self._made = read, self._new_context()
+        return self._made[1]
+
+    def _new_context(self) -> ssl.SSLContext:
         tls = self._tls_config
         authority = base64.b64decode(tls["ca_data"]).decode() if tls.get("ca_data") else None
         context = ssl.create_default_context(cafile=tls.get("ca_file") or None, cadata=authority)
@@ -151,9 +158,8 @@ class HttpExtender:
                 context.load_cert_chain(pem)
 
 
-async def bind_by(spec: ExtenderSpec, pod: ObjectRef, node: str) -> None:
+async def bind_by(extender: HttpExtender, spec: ExtenderSpec, pod: ObjectRef, node: str) -> None:
     """Let the extender bind a pod. Raises KubeError; it is not asked again then, as kube-scheduler does not."""
-    extender = HttpExtender(spec.url, spec.timeout_s, dict(spec.options))
     arguments = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node}
     try:
         answer = fields_of(_content(spec.bind_verb, await extender.post(spec.bind_verb, arguments)) or {})

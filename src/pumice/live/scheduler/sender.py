@@ -27,6 +27,7 @@ from pumice.client.failures import ApiError, Fenced, KubeError, NoAnswer
 from pumice.client.pods import amend_status, bind, evict, eviction_conditions
 from pumice.client.transport import PatchType, Transport, as_dict
 from pumice.live.clock import Clock
+from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.pod_condition import apply_mark
 from pumice.live.scheduler.prebind import NotPrepared, PreBind
@@ -94,6 +95,7 @@ class Sender:
         self._outcomes = outcomes
         self._raw_objects = raw_objects
         self._clock = clock
+        self._world = HttpWorld()  #: the extenders that bind
         self._preparing = PreBind(transport, raw_objects, clock, options.volume_timeout_s)
         self._waits_for_volumes = options.volumes
         few = max(1, options.concurrency // 2)
@@ -255,7 +257,8 @@ class Sender:
         from pumice.live.scheduler.extenders import bind_by  # few configurations have extenders
 
         self._transport.check_fence()
-        return await bind_by(request.binder, request.pod, request.node)
+        spec = request.binder
+        return await bind_by(self._world.extender(spec.url, spec.timeout_s, dict(spec.options)), spec, request.pod, request.node)
 
     async def _evict(self, request: EvictPod) -> None:
         if not await self._are_noted(request.noted):
