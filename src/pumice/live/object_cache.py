@@ -24,7 +24,7 @@ class ObjectCache(IndexedLister):
 
     def __init__(self) -> None:
         super().__init__()
-        self.wake: Callable[[], None] = lambda: None
+        self.wake: Callable[[], object] = lambda: None
         self._followers: dict[str, Callable[[Object], bool]] = {}
         self._objects: dict[str, dict[str, dict[str, Object]]] = {}  #: by kind, namespace, name
         self._changes: list[ObjectChange] = []

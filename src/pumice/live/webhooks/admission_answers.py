@@ -36,6 +36,7 @@ class AdmissionAnswers:
         self.rules = rules
         self._scheduler = scheduler
         self.cache = ObjectCache()
+        self.cache.wake = self.cache.take  # drops the changes, which are not used here
         self._transport = transport
         self._reading: asyncio.Task[None] | None = None
         self._unreadable: set[str] = set()  #: kinds that may not even be listed
@@ -50,7 +51,6 @@ class AdmissionAnswers:
                 asked = read(request.body)
             except NotAReview as error:
                 return Response.text(str(error), 400)
-            self.cache.take()  # drops the changes, which are not used here
             if self._is_stale():
                 await self._read_anew()
             body = mutated(asked, patch(asked, self.cache, self.rules)) if hook.mutating else await self._judge(asked)
@@ -106,12 +106,12 @@ class AdmissionAnswers:
                     log.warning("%s, which the rules look up, cannot be read: %s", scope.resource.plural, error)
 
     async def _read_kind(self, kind: str, scope: ListScope) -> None:
-        there = set()
+        known, there = list(self.cache.all(kind)), set()  # what comes while the list is read may be too new for it
         async for page in self._transport.pages(scope):
             for raw in page.items:
                 subject = whole(as_dict(raw), scope.resource)
                 there.add(uid_of(subject))
                 self.cache.put(kind, subject)
-        for subject in list(self.cache.all(kind)):
+        for subject in known:
             if uid_of(subject) not in there:
                 self.cache.removed(kind, key_of(subject), uid_of(subject))
