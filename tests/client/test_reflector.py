@@ -124,6 +124,22 @@ def test_pages_that_expire_are_replaced_by_one_whole_list() -> None:
     run(story())
 
 
+def test_after_other_failures_pages_are_asked_for_again() -> None:
+    """A whole list of a large cluster takes longer than any answer may."""
+
+    async def story() -> None:
+        async with FakeApi() as api:
+            for name in "abcde":
+                await api.put("pods", name)
+            api.faults.extend([Fault(lose="answer")] * 4)
+            async with following(api) as (reflector, consumer):
+                await reflector.synced.wait()
+                assert consumer.agrees_with(api)
+            assert all("limit=2" in path for _, path, _ in api.requests if "watch" not in path)
+
+    run(story())
+
+
 def test_after_410_only_the_differences_are_told() -> None:
     async def story() -> None:
         async with FakeApi() as api:

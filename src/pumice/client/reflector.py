@@ -318,19 +318,29 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         self._view.list_begins()
-        limit, self._page = self._page, 0  # pages that are read too slowly end in 410: the next try lists everything in one page
-        version = ""
+        limit, self._page = self._page, self._pace.page
         not_older = self._view.newest if self._in_doubt else 0
+        try:
+            version = await self._list_pages(limit, not_older)
+        except ApiError as error:
+            if error.code == 410:  # the pages were read too slowly: the next try lists everything in one page
+                self._page = 0
+            raise
+        self._in_doubt = False
+        self._tell(self._view.list_ends(version))
+        self.trouble, self.absent = None, False
+        self.synced.set()
+
+    async def _list_pages(self, limit: int, not_older: int) -> str:
+        """Take all objects of a list, and return the resource version that it is of."""
+        version = ""
         async with aclosing(self._transport.pages(self.scope, limit=limit, not_older=not_older)) as pages:  # type: ignore[type-var]
             async for page in pages:
                 version = version or page.resource_version
                 self._view.list_is_of(version)
                 for raw in page.items:
                     self._take("ADDED", raw)
-        self._page, self._in_doubt = limit or self._pace.page, False
-        self._tell(self._view.list_ends(version))
-        self.trouble, self.absent = None, False
-        self.synced.set()
+        return version
 
     async def _watch(self) -> None:
         if self._silent:  # not even a bookmark came. A server says nothing to who waits for a version to which it has not come
