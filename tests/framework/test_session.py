@@ -23,7 +23,7 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.testing import cluster, node, pod, podgroup, schedule, session
-from pumice.testing.scene import policy
+from pumice.testing.scene import policy, scores
 
 
 def two_nodes() -> Cluster:
@@ -344,6 +344,28 @@ def test_plugins_are_told_who_came_to_hold_a_place_and_who_ceased_to_and_of_nobo
         told.clear()
         statement.rollback()
         assert told == ["-new", "+new", "-new", "+old"]
+
+
+def test_a_plugin_listed_twice_is_told_once_and_scores_twice() -> None:
+    told: list[str] = []
+
+    class Counter(Plugin):
+        name = "counter"
+
+        def open(self, session: Session) -> None:
+            told.append("open")
+
+        def on_allocate(self, task: Task) -> None:
+            told.append(task.name)
+
+        def score(self, task: Task, nodes: View) -> Any:
+            return np.ones(len(nodes))
+
+    made = cluster(node("a").cpu(4), podgroup("g"), pod("new").gang("g"))
+    with session(made, Counter, "gang", Counter) as opened, opened.statement() as statement:
+        assert scores(opened, "new") == {"a": 2.0}
+        statement.allocate(made.tasks["default/new"], 0)
+        assert told == ["open", "new"]
 
 
 def test_a_plugin_may_name_the_node_itself_or_leave_it_to_the_scores() -> None:

@@ -340,6 +340,7 @@ RECLAIM_ROWS: list[tuple[str, QueueBuilder, QueueBuilder, int]] = [
     ("at deserved keeps", queue("loser").deserves(cpu=10), queue("taker").deserves(cpu=5), 0),
     ("above in one dimension gives", queue("loser").deserves(cpu=10, memory="9Gi"), queue("taker").deserves(cpu=5), 1),
     ("what is not deserved at all goes", queue("loser").deserves(**{"nvidia.com/gpu": 9}), queue("taker").deserves(cpu=5), 1),
+    ("what is guaranteed to another is not deserved", queue("loser").deserves(cpu=10), queue("taker").guarantees(cpu=10), 1),
     ("a guarantee is kept", queue("loser").deserves(cpu=1).guarantees(cpu=10), queue("taker").deserves(cpu=5), 0),
     ("a guarantee is kept though", queue("loser").deserves(memory="1Gi").guarantees(cpu=10), queue("taker").deserves(cpu=5), 0),
     ("one that deserves just that takes it", queue("loser").deserves(cpu=1), queue("taker").deserves(cpu=1), 1),

@@ -56,6 +56,8 @@ def test_a_wrong_entry_of_a_mapping_is_left_out_of_it() -> None:
     ("plugin", "line", "told"),
     [
         ("usage", "usage.weight: [1]", '"usage.weight" of plugin "usage" is [1], which is not an integer'),
+        ("binpack", "binpack.weight: 10.0", '"binpack.weight" of plugin "binpack" is 10.0, which is not an integer'),
+        ("binpack", "binpack.resources.x: 1E1", '"binpack.resources.x" of plugin "binpack" is 1E1, which is not an integer'),
         ("usage", "thresholds: high", '"thresholds" of plugin "usage" is \'high\', which is not a mapping'),
         ("usage", "estimator: {be_cpu: []}", '"estimator.be_cpu" of plugin "usage" is [], which is not an integer or a string'),
         ("rescheduling", "strategies: 3", '"strategies" of plugin "rescheduling" is 3, which is not a list'),

@@ -99,6 +99,25 @@ def test_switches_are_read_in_both_spellings() -> None:
     assert warnings == []
 
 
+def test_a_switch_without_a_value_is_not_set() -> None:
+    policy, warnings = read(plugin("{name: gang, enableJobOrder: ~, enableHierarchy: }"))
+    ((choice,),) = policy.tiers
+    assert choice.off == {"enableHierarchy", "enabledClusterOrder"}
+    assert warnings == []
+
+
+def test_a_plugin_listed_twice_has_the_arguments_of_its_last_place_and_the_hierarchy_of_its_first() -> None:
+    places = ("arguments: {binpack.weight: 2}, enableHierarchy: true", "arguments: {binpack.weight: 3}, enableNodeOrder: false")
+    policy, _ = read(ACTIONS + "tiers:\n" + "".join(f"- plugins: [{{name: binpack, {place}}}]\n" for place in places))
+    found = [(choice.args.weight, choice.hierarchy, "enableNodeOrder" in choice.off) for (choice,) in policy.tiers]
+    assert found == [(3, True, False), (3, True, True)]
+
+
+def test_an_integer_may_be_hexadecimal() -> None:
+    policy, warnings = read(plugin("{name: binpack, arguments: {binpack.weight: 0xE}}"))
+    assert (policy.tiers[0][0].args.weight, warnings) == (14, [])
+
+
 def test_metrics_are_strings() -> None:
     assert read(ACTIONS + "metrics: {type: prometheus, interval: 30}")[0].metrics == {"type": "prometheus", "interval": "30"}
 

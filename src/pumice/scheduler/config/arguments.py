@@ -101,6 +101,8 @@ class _Reader:
             return parts if isinstance(value, dict) else list(parts.values())
         if kind is bool and isinstance(value, str) and value in TRUE_WORDS | FALSE_WORDS:
             return value in TRUE_WORDS
+        if kind is int and _is_fraction(text := self._document.text((*self._path, *path)) or ""):
+            raise _Unfit(f"is {text}, which is not an integer")
         try:
             return _duration(value) if kind is Duration else msgspec.convert(value, kind)
         except ValueError:
@@ -116,6 +118,11 @@ def _duration(value: Any) -> Duration:
     if seconds < 0:
         raise ValueError
     return Duration(seconds)
+
+
+def _is_fraction(text: str) -> bool:
+    """Whether a number is written as a fraction, such as 10.0 or 1e1. To YAML it is the same as the integer, to Volcano it is none."""
+    return not text.startswith("0x") and not {".", "e", "E"}.isdisjoint(text)
 
 
 def _dotted(path: Path) -> str:

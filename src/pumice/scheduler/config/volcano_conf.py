@@ -140,7 +140,17 @@ def _tiers(
         if "proportion" in names and any(c.plugin.name == "drf" and c.hierarchy for c in present):
             raise document.error("proportion and drf with enableHierarchy conflict in one tier; remove one of them", path)
         tiers.append(tuple(present))
-    return tuple(tiers)
+    return _as_one(tiers)
+
+
+def _as_one(tiers: list[tuple[PluginOption, ...]]) -> tuple[tuple[PluginOption, ...], ...]:
+    """A plugin that is listed more than once has the arguments of its last place, and the hierarchy of its first, as in Volcano."""
+    listed = [choice for tier in tiers for choice in tier]
+    first, last = {choice.plugin: choice for choice in listed[::-1]}, {choice.plugin: choice for choice in listed}
+    return tuple(
+        tuple(structs.replace(choice, args=last[choice.plugin].args, hierarchy=first[choice.plugin].hierarchy) for choice in tier)
+        for tier in tiers
+    )
 
 
 def _choice(document: yaml.Document, entry: Any, path: Path, known: Mapping[str, type[Plugin]], warnings: Warnings) -> PluginOption | None:
@@ -153,7 +163,7 @@ def _choice(document: yaml.Document, entry: Any, path: Path, known: Mapping[str,
         return None
     switches = {}
     for key, setting in entry.items():
-        if key in OTHER_PLACES:
+        if key in OTHER_PLACES or setting is None:
             continue
         switch = _switch(key)
         if switch is None:

@@ -64,15 +64,17 @@ class OpenPlugins:
         self._policy = session.policy
         self._guards: dict[Plugin, Guard] = {}
         self._broken: list[Failure] = []
-        self._opened: dict[int, Plugin] = {}  #: by number in the policy
-        for number, choice in enumerate(self._policy.choices):
-            plugin = choice.plugin(choice.args, choice.hierarchy)
+        made: dict[type[Plugin], Plugin] = {}  #: a plugin that is listed more than once is one object
+        for kind, choice in {choice.plugin: choice for choice in self._policy.choices}.items():
+            plugin = kind(choice.args, choice.hierarchy)
             failure = self._open(plugin)
             if failure is None:
-                self._opened[number] = plugin
+                made[kind] = plugin
             else:
                 self._broken.append(failure)
-        self.everyone = list(self._opened.values())  #: the plugins that could be opened
+        self.everyone = list(made.values())  #: the plugins that could be opened
+        choices = enumerate(self._policy.choices)
+        self._opened = {number: made[choice.plugin] for number, choice in choices if choice.plugin in made}  #: by number in the policy
         self.tiers = MadeWhenAsked(self._by_tier)  #: by hook: the methods, tier by tier
         self.flat = MadeWhenAsked(self._in_a_row)  #: by hook: the methods of all tiers in a row
         self.questions = MadeWhenAsked(self._question)  #: by hook: a function that calls all methods and folds their answers
@@ -145,10 +147,10 @@ class OpenPlugins:
         return [self._methods(hook, tier) for tier in self._policy.takers.get(hook, ())]
 
     def _in_a_row(self, hook: str) -> list[Method]:
-        return [method for tier in self._policy.takers.get(hook, ()) for method in self._methods(hook, tier)]
+        return self._methods(hook, [number for tier in self._policy.takers.get(hook, ()) for number in tier])
 
     def _methods(self, hook: str, numbers: Sequence[int]) -> list[Method]:
-        return [self.hook(self._opened[number], hook) for number in numbers if number in self._opened]
+        return [self.hook(plugin, hook) for plugin in dict.fromkeys(self._opened[number] for number in numbers if number in self._opened)]
 
     def _open(self, plugin: Plugin) -> Failure | None:
         """Open the plugin; None, or its failure. A plugin that fails takes no part in the session. Raises if it has no guard."""

@@ -139,6 +139,8 @@ def flat(queues: Iterable[Queue], total: Vector) -> dict[str, QueueAccount]:
     for account in accounts.values():
         room = free + account.guarantee
         account.limit = np.minimum(room, account.capability)
-        wanted = np.minimum(account.queue.deserved, np.where(room > 0, account.limit, np.inf))
+        bound = room > 0  # upstream's sums have no entry for other resources of which nothing is left
+        bound[: MEMORY + 1] = True
+        wanted = np.minimum(account.queue.deserved, np.where(bound, account.limit, np.inf))
         account.deserved = np.maximum(wanted, account.guarantee)
     return accounts
