@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -27,6 +28,8 @@ DOWN = OSError("connection refused")
 
 class Service(Nowhere):
     """A world with one extender that answers by verb: a value, a function of the body, or an exception."""
+
+    acts = True
 
     def __init__(self, **answers: Answer) -> None:
         self.answers = answers
@@ -297,12 +300,16 @@ def test_the_service_is_told_what_happens_and_may_be_deaf() -> None:
     service = Service(open={}, close=DOWN, enqueued=DOWN, allocate={}, deallocate={}, enqueue={"status": 1}, ready={"status": False})
     waiting = podgroup("g").needs(cpu=1)
     conf = rules("open", "close", "enqueue", "enqueued", "allocate", "deallocate", "ready", actions="enqueue, allocate")
-    cycle_on(cluster(node("a").cpu(8), waiting, pod("p").gang("g").cpu(1)), conf, world=service)
+    cluster_of = partial(cluster, node("a").cpu(8), waiting, pod("p").gang("g").cpu(1))
+    cycle_on(cluster_of(), conf, world=service)
     verbs = [verb for verb, _ in service.asked]
     assert verbs[:3] == ["open", "enqueue", "enqueued"]
     assert "close" in verbs
     assert verbs.index("allocate") < verbs.index("deallocate")
     assert service.asked[verbs.index("allocate")][1]["task"]["NodeName"] == "a"
+    service.asked, service.acts = [], HttpWorld().acts  # a question, or a shadow
+    cycle_on(cluster_of(), conf, world=service)
+    assert {verb for verb, _ in service.asked} == {"enqueue", "ready"}
 
 
 @pytest.mark.parametrize("ignorable", [False, True])

@@ -76,7 +76,7 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
     options = Options(schedulers=schedulers, period_s=max(1.0, CYCLE_S * wanted.speed))
     try:
         with _recorded(wanted.record, options, clock) as box:
-            policy, world, transport = wanted.policy, HttpWorld(), plane.transport("pumice")
+            policy, world, transport = wanted.policy, HttpWorld(acts=True), plane.transport("pumice")
             scheduler = Scheduler(transport, policy, options, clock, world=world, where=on_a_thread, keeper=box)
             plane.store.admission.add([warn_of_what_never_fits(FitQuestions(scheduler).glance)])
             async with asyncio.TaskGroup() as tasks:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class HttpWorld(Nowhere):
     """A world with extenders over HTTP and nothing else. They are kept from cycle to cycle. `on_failure` as for `HttpExtender`."""
 
-    def __init__(self, on_failure: Callable[[str, str], object] = lambda name, why: None) -> None:
+    def __init__(self, on_failure: Callable[[str, str], object] = lambda name, why: None, *, acts: bool = False) -> None:
+        self.acts = acts
         self._on_failure = on_failure
         self._known: dict[tuple[str, float, str], HttpExtender] = {}
 

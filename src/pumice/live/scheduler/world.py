@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 class LiveWorld:
     """The measured usage of nodes. All else comes from the world `beyond`: extenders, and the usage of nodes without a measurement."""
 
+    acts = True
+
     def __init__(self, clock: Clock, beyond: World = NOWHERE) -> None:
         self._clock = clock
         self._beyond = beyond

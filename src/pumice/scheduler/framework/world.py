@@ -32,6 +32,10 @@ class ExtenderService(Protocol):
 
 
 class World(Protocol):
+    @property
+    def acts(self) -> bool:
+        """Whether what is decided here is carried out. Else extenders are only asked, and not told of sessions, jobs and pods."""
+
     def usage(self, node: str) -> Usage | None:
         """The node's measured use; None if there is no measurement."""
 
@@ -41,6 +45,8 @@ class World(Protocol):
 
 class Nowhere:
     """A world without measurements and extenders."""
+
+    acts = False
 
     def usage(self, node: str) -> Usage | None:
         return None

@@ -51,7 +51,7 @@ class ExtenderPlugin(Plugin):
         self.service = ExtenderClient(session.world.extender(args.url, _seconds(args.timeout), {"max_bytes": MAX_BYTES}))
         self._ratings: dict[Hashable, service.Ratings] = {}
         self._silent = False  #: whether the service is not called in this session
-        if args.open_verb:
+        if args.open_verb and session.world.acts:
             try:
                 self.service.ask(args.open_verb, request_bodies.session_body(session))
             except ServiceFailure:
@@ -95,8 +95,8 @@ class ExtenderPlugin(Plugin):
         return request_bodies.job_body(job, self.session.cluster.dimensions)
 
     def _tell(self, verb: str, body: request_bodies.Body) -> None:
-        """Notify the service. Its answer is ignored, and so is a failure."""
-        if verb and not self._silent:
+        """Notify the service, unless nothing is carried out. Its answer is ignored, and so is a failure."""
+        if verb and not self._silent and self.session.world.acts:
             try:
                 self.service.ask(verb, body)
             except ServiceFailure:
