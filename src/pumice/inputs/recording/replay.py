@@ -97,7 +97,7 @@ class Replay:
             cluster.forget_eviction(task)
             task.deleting = eviction.action == "schedule"
         for key, node in cycle.nominations.items():
-            tasks[key].nominated = node
+            cluster.nominate(tasks[key], node)
         for group in cycle.groups:
             job = cluster.jobs[group.job]
             job.allocated_hypernode = group.hypernode

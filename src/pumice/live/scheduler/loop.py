@@ -325,7 +325,7 @@ class Scheduler:
     def _send(self, decisions: Decisions, now: float) -> None:
         """Send what was decided at `now`. From here on it is assumed to succeed."""
         for task, node in decisions.nominations.items():
-            task.nominated = node
+            self.cluster.nominate(task, node)
         for eviction in decisions.evictions:
             self._event_translation.evicted(eviction.task)
         if not self._sent_status.queues_are_due(now):
