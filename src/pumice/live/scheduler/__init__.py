@@ -2,7 +2,7 @@
 
     reflectors ─▶ Ingest ─▶ Cluster ─▶ cycle() ─▶ Decisions ─▶ effects (pure) ─▶ Sender ─▶ Transport
                               ▲                                                    │
-                              └───── AssumedPods: assume, confirm, forget ◀────────┘
+                              └───── Outcomes: assume, confirm, forget ◀────────┘
 
 `loop.Scheduler` ties them together. The kept state has one writer (`single_writer.py`): while a cycle decides, changes wait for its end.
 """

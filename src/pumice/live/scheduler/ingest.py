@@ -22,12 +22,12 @@ from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
 from pumice.client.reflector import Change, Deleted
 from pumice.live.clock import Clock
-from pumice.live.scheduler.assumed_pods import AssumedPods
 from pumice.live.scheduler.canary_share import ShareFilter
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.outcomes import Outcomes
 from pumice.live.scheduler.passed_over import PassedOver
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.sources import RawObject
@@ -48,7 +48,7 @@ class Ingest:
         cluster: Cluster,
         options: Options,
         sent_status: SentStatus,
-        assumed_pods: AssumedPods,
+        outcomes: Outcomes,
         event_translation: EventTranslation,
         metrics: LiveMetrics,
         request_cycle: Callable[[Urgency], None],
@@ -61,7 +61,7 @@ class Ingest:
         share = options.sharding.share
         self._share = ShareFilter(share, options.default_queue) if share is not None else None
         self._sent_status = sent_status
-        self._assumed_pods = assumed_pods
+        self._outcomes = outcomes
         self._passed_over = PassedOver(metrics)
         self._clock = clock
         self._request_cycle = request_cycle
@@ -98,7 +98,7 @@ class Ingest:
             case RawObject(Queue() as queue, raw):
                 return self._queue(queue, raw)
             case RawObject(whole, raw):
-                self._assumed_pods.raw_objects[kind].keep_raw(raw)
+                self._outcomes.raw_objects[kind].keep_raw(raw)
                 if kind == "NodeShard":
                     self._sent_status.shards.pop(whole.metadata.name, None)
                 return self._other(kind, whole)
@@ -122,7 +122,7 @@ class Ingest:
         task = cluster.tasks[key]
         self._event_translation.pod(before, task)
         if before is None and ours and task.status == status.PENDING:
-            self._assumed_pods.watched(task)
+            self._outcomes.watched(task)
         return _difference(before, PodSnapshot.at(task)) if before is not None else Urgency.SOON
 
     def _has_pod(self, pod: Pod) -> bool:
@@ -185,7 +185,7 @@ class Ingest:
         key = f"{meta.namespace}/{meta.name}"
         if self._share is not None and not self._is_of_share(key, group):
             return Urgency.NOTHING
-        self._assumed_pods.raw_objects["PodGroup"].keep(key, meta, raw)
+        self._outcomes.raw_objects["PodGroup"].keep(key, meta, raw)
         job = cluster.jobs.get(key)
         known = job.group if job is not None else None
         older = self._sent_status.is_older(key, meta.uid or "", int(meta.resource_version or 0))
@@ -213,7 +213,7 @@ class Ingest:
 
     def _queue(self, queue: Queue, raw: bytes) -> Urgency:
         cluster, meta = self._cluster, queue.metadata
-        self._assumed_pods.raw_objects["Queue"].keep(meta.name, meta, raw)
+        self._outcomes.raw_objects["Queue"].keep(meta.name, meta, raw)
         self._sent_status.on_queue(meta.name, int(meta.resource_version or 0))
         known = cluster.queue(meta.name).wire
         cluster.put("Queue", queue)
@@ -250,8 +250,8 @@ class Ingest:
             return self._pod_gone(key)
         if kind == "Node":
             return self._node_gone(key)
-        if kind in self._assumed_pods.raw_objects:
-            self._assumed_pods.raw_objects[kind].forget(key)
+        if kind in self._outcomes.raw_objects:
+            self._outcomes.raw_objects[kind].forget(key)
         if kind == "PodGroup":
             self._sent_status.forget_group(key)
         elif kind == "Queue":

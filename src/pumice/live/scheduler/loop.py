@@ -2,8 +2,7 @@
 
 The same loop serves a real API server, the embedded control plane and tests; they differ in the `Transport` and the `Clock` that they pass.
 A cycle has the kept state for itself, wherever it runs (`single_writer.py`): changes that arrive meanwhile are applied after it. Writes are
-sent in the background, and their outcomes come back through `AssumedPods`. The next cycle does not wait for them: it assumes that they
-succeed.
+sent in the background, and `Outcomes` says what the answers mean. The next cycle does not wait for them: it assumes that they succeed.
 """
 
 import asyncio
@@ -25,7 +24,6 @@ from pumice.client.transport import Transport
 from pumice.live.clock import Clock, WallClock
 from pumice.live.coalescing_loop import coalescing_while
 from pumice.live.lifecycle import LostLead, first
-from pumice.live.scheduler.assumed_pods import AssumedPods
 from pumice.live.scheduler.cycle_metrics import CycleTiming
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
 from pumice.live.scheduler.effects import effects, pod_ref
@@ -33,6 +31,7 @@ from pumice.live.scheduler.event_translation import NEVER, EventTranslation
 from pumice.live.scheduler.ingest import Ingest
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.outcomes import Outcomes
 from pumice.live.scheduler.requests import ReadPod
 from pumice.live.scheduler.sender import Sender
 from pumice.live.scheduler.sent_status import SentStatus
@@ -111,7 +110,7 @@ class Scheduler:
         self._broken = asyncio.Event()
         self._event_translation = EventTranslation(self.cluster)
         self._next_try = NEVER  #: when a pod of the scheduling queue is due, held back pods may go, or an object or a write is tried again
-        self._assumed_pods = AssumedPods(
+        self._outcomes = Outcomes(
             self.cluster,
             self._sent_status,
             self.clock,
@@ -126,13 +125,13 @@ class Scheduler:
             self.cluster,
             options,
             self._sent_status,
-            self._assumed_pods,
+            self._outcomes,
             self._event_translation,
             self.metrics,
             self._request_cycle,
             self.clock,
         )
-        self._sender = Sender(transport, self._assumed_pods, self._assumed_pods.raw_objects, self.clock, options)
+        self._sender = Sender(transport, self._outcomes, self._outcomes.raw_objects, self.clock, options)
         self._logged_failures: set[Failure] = set()  #: failures of plugins that have been logged
         self._faults = 0  #: failed cycles in a row
         self._unchecked = 0  #: cycles since the state was last held against a recount
@@ -267,7 +266,7 @@ class Scheduler:
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure
-        if self._assumed_pods.lost_lead:
+        if self._outcomes.lost_lead:
             raise LostLead
 
     async def step(self) -> Decisions:
@@ -280,7 +279,7 @@ class Scheduler:
         """Run one cycle, and send its requests in the background."""
         self._check()
         async with self._state.alone() as run:
-            for doubtful in self._assumed_pods.expired():
+            for doubtful in self._outcomes.expired():
                 self._sender.read_again(doubtful)
             self._ingest.try_again()
             now = self.deciding_since = self.clock.now()

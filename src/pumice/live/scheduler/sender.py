@@ -13,7 +13,7 @@ first waits for them in a lane of its own, which is wide enough that slow storag
 import asyncio
 from collections.abc import Awaitable, Mapping
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -29,6 +29,7 @@ from pumice.client.transport import PatchType, Transport, as_dict
 from pumice.live.clock import Clock
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.outcomes import Outcomes
 from pumice.live.scheduler.pod_condition import apply_mark
 from pumice.live.scheduler.prebind import NotPrepared, PreBind
 from pumice.live.scheduler.requests import (
@@ -60,29 +61,6 @@ ENDING_S = 15.0  #: a pod whose namespace is being deleted should be gone after 
 class PausedRead(Struct, frozen=True):
     request: ReadPod
     pause_s: float
-
-
-class Outcomes(Protocol):
-    """The receiver of the outcomes of requests."""
-
-    def reached(self, request: BindPod, stage: str) -> None:
-        """Record that a pod has reached a stage of its bind (PreBound: everything that the bind requires is done)."""
-
-    def took(self, stage: str, seconds: float) -> None:
-        """Record how long a stage of a bind (PreBind, Bind) took."""
-
-    def on_fault(self, request: Any, error: Exception) -> float:
-        """Record that a fault of ours made a request fail (`failed` may follow). Return for how many seconds its pod is left alone."""
-
-    def done(self, request: Request, answer: bytes) -> None:
-        """Record that the server granted a request. `answer` is the written object; it is empty for binds and evictions."""
-
-    def failed(self, request: Request, error: KubeError) -> None: ...
-    async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
-        """Take over a pod as it was read after a failure, None if it is gone. Return False if a newer version is known: read it again."""
-
-    def fenced(self) -> None:
-        """Record that the fence held back a write, because this replica no longer leads."""
 
 
 class Sender:

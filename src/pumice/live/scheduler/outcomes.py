@@ -1,4 +1,5 @@
-"""What is assumed of pods until the server confirms it: a bind holds its room, an eviction frees its room only when the pod is gone.
+"""What the outcome of a request means. Until the server confirms it, a bind holds its room, and an eviction frees its room only when the
+pod is gone.
 
 Assumptions end in one of three ways. The watch shows what was assumed (confirmed). The write fails and the pod is read again: the read
 version then counts (forgotten). The write was granted but the watch never shows it (expired after `EXPIRY_S`): the pod is read again too. A
@@ -37,8 +38,8 @@ IN_WORDS = {"PodGroup": "PodGroup {}", "Queue": "the status of queue {}", "NodeS
 log = logging.getLogger(__name__)
 
 
-class AssumedPods:
-    """Handles the outcomes of requests (the sender's `Outcomes`).
+class Outcomes:
+    """Handles the outcomes of requests, as the sender reports them.
 
     `request_cycle` is called if the next cycle may have work, `tell` sends events.
     """
@@ -88,6 +89,7 @@ class AssumedPods:
     # ---- outcomes of requests
 
     def done(self, request: Request, answer: bytes) -> None:
+        """Note that the server granted a request. `answer` is the written object; it is empty for binds and evictions."""
         match request:
             case BindPod():
                 self._bound(request)
@@ -140,20 +142,24 @@ class AssumedPods:
         self._metrics.observe_stage(task, "Watched", self._clock.now())
 
     def reached(self, request: BindPod, stage: str) -> None:
+        """Record that a pod has reached a stage of its bind (PreBound: everything that the bind requires is done)."""
         task = self._task(request.pod)
         if task is not None:
             self._metrics.observe_stage(task, stage, self._clock.now())
 
     def took(self, stage: str, seconds: float) -> None:
+        """Record how long a stage of a bind (PreBind, Bind) took."""
         self._metrics.stages.observe(seconds * 1000, stage)
 
     def on_fault(self, request: Any, error: Exception) -> float:
+        """Record that a fault of ours made a request fail (`failed` may follow). Return for how many seconds its pod is left alone."""
         self._metrics.faults.add(type(request).__name__)
         log.error("%s %s failed by a fault of ours: %s", type(request).__name__, request[0], error, exc_info=error)
         held_back = request.kind.kind if isinstance(request, WriteStatus) else "Fault"
         return self._sent_status.pauses.longer(held_back, str(request[0]), self._clock.now())
 
     async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
+        """Take over a pod as it was read after a failure, None if it is gone. Return False if a newer version is known: read it again."""
         return await self._state.changed(partial(self._taken, request, pod))
 
     def _taken(self, request: ReadPod, pod: Pod | None) -> bool:
@@ -211,6 +217,7 @@ class AssumedPods:
         self._request_cycle(Urgency.LATER)
 
     def fenced(self) -> None:
+        """Note that the fence held back a write, because this replica no longer leads."""
         self.lost_lead = True
         self._request_cycle(Urgency.SOON)
 

@@ -12,9 +12,9 @@ from pumice.api.pod import Pod
 from pumice.api.structs import convert
 from pumice.extensions import plugins
 from pumice.live.clock import WallClock
-from pumice.live.scheduler.assumed_pods import AssumedPods
 from pumice.live.scheduler.event_translation import EventTranslation
 from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.outcomes import Outcomes
 from pumice.live.scheduler.pod_records import EXPIRY_S, Mark, PodRecords
 from pumice.live.scheduler.requests import EvictPod, ReadPod
 from pumice.live.scheduler.sent_status import SentStatus
@@ -50,52 +50,52 @@ class StillClock(WallClock):
         return self.time
 
 
-def assumed_pods(
+def outcomes(
     cluster: Cluster,
     keep_raw: int,
     clock: WallClock | None = None,
     event_translation: EventTranslation | None = None,
     sent: SentStatus | None = None,
-) -> AssumedPods:
+) -> Outcomes:
     def ignore(what: object) -> None:
         """Nobody listens."""
 
     event_translation = event_translation or EventTranslation(cluster)
     sent, clock = sent or SentStatus(), clock or WallClock()
-    return AssumedPods(cluster, sent, clock, LiveMetrics(), ignore, ignore, lambda *_: keep_raw, event_translation, SingleWriter())
+    return Outcomes(cluster, sent, clock, LiveMetrics(), ignore, ignore, lambda *_: keep_raw, event_translation, SingleWriter())
 
 
 def test_a_bind_that_came_to_nothing_is_taken_back(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.BINDING, 0)
-    assert asyncio.run(assumed_pods(cluster, keep_raw=5).pod_read(ReadPod(REF, status.BINDING), shown(5)))
+    assert asyncio.run(outcomes(cluster, keep_raw=5).pod_read(ReadPod(REF, status.BINDING), shown(5)))
     assert (task.status, task.node) == (status.PENDING, -1)
 
 
 def test_an_answer_that_was_long_on_its_way_does_not_undo_what_the_watch_told_since(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.RUNNING, 0)
-    assert asyncio.run(assumed_pods(cluster, keep_raw=8).pod_read(ReadPod(REF, status.BINDING), shown(6, node="a")))
+    assert asyncio.run(outcomes(cluster, keep_raw=8).pod_read(ReadPod(REF, status.BINDING), shown(6, node="a")))
     assert task.status == status.RUNNING
 
 
 def test_an_answer_older_than_the_watch_is_asked_for_again(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.BINDING, 0)
-    assert not asyncio.run(assumed_pods(cluster, keep_raw=8).pod_read(ReadPod(REF, status.BINDING), shown(5)))
+    assert not asyncio.run(outcomes(cluster, keep_raw=8).pod_read(ReadPod(REF, status.BINDING), shown(5)))
     assert task.status == status.BINDING
 
 
 def test_a_pod_that_is_gone_is_forgotten(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
-    assert asyncio.run(assumed_pods(cluster, keep_raw=5).pod_read(ReadPod(REF, status.BINDING), None))
+    assert asyncio.run(outcomes(cluster, keep_raw=5).pod_read(ReadPod(REF, status.BINDING), None))
     assert not cluster.tasks
 
 
 def test_what_the_watch_tells_of_a_pod_from_before_it_was_read_is_old(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
     sent = SentStatus()
-    book = assumed_pods(cluster, keep_raw=5, sent=sent)
+    book = outcomes(cluster, keep_raw=5, sent=sent)
     assert not sent.pods.is_older(REF.uid, 5)
     assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), shown(8, node="a", phase="Running")))
     assert sent.pods.is_older(REF.uid, 7)
@@ -106,7 +106,7 @@ def test_what_the_watch_tells_of_a_pod_from_before_it_was_read_is_old(cluster: C
 def test_nothing_that_the_watch_still_tells_of_a_pod_brings_it_back_once_it_was_found_gone(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
     sent = SentStatus()
-    book = assumed_pods(cluster, keep_raw=5, sent=sent)
+    book = outcomes(cluster, keep_raw=5, sent=sent)
     assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), None))
     assert sent.pods.is_older(REF.uid, 7) and sent.pods.is_older(REF.uid, 9)
     sent.pods.forget(REF.uid)
@@ -115,7 +115,7 @@ def test_nothing_that_the_watch_still_tells_of_a_pod_brings_it_back_once_it_was_
 
 def test_a_granted_eviction_that_the_watch_never_shows_is_looked_up(cluster: Cluster) -> None:
     clock = StillClock()
-    book = assumed_pods(cluster, keep_raw=5, clock=clock)
+    book = outcomes(cluster, keep_raw=5, clock=clock)
     cluster.move(cluster.tasks["ns/p"], status.RELEASING, 0)
     book.done(EvictPod(REF, "preempt", "volcano"), b"")
     assert not list(book.expired())
@@ -157,7 +157,7 @@ def test_what_was_held_for_a_pod_that_is_not_there_wakes_who_waits_for_it(found:
     cluster.move(task, status.BINDING, 0)
     queue.refused(other, frozenset(["NodeResourcesFit"]), 0.0)
     assert asyncio.run(
-        assumed_pods(cluster, keep_raw=5, event_translation=event_translation).pod_read(
+        outcomes(cluster, keep_raw=5, event_translation=event_translation).pod_read(
             ReadPod(ObjectRef("p", "ns", "uid-p"), status.BINDING), found
         )
     )
