@@ -133,5 +133,17 @@ def test_claims_may_watch_devices_where_a_namespace_says_so() -> None:
         create(made, TEMPLATES, {"metadata": {"name": "t"}, "spec": {"spec": spec}})
     label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
     made.patch("namespaces", "default", PatchRequest("merge", label))
-    create(made, CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
     create(made, TEMPLATES, {"metadata": {"name": "t"}, "spec": {"spec": spec}})
+    for name in "cd":
+        create(made, CLAIMS, {"metadata": {"name": name}, "spec": spec})
+
+    def give(name: str, **more: Any) -> None:
+        result = {"request": "r", "driver": "d", "pool": "n", "device": "a", "adminAccess": True}
+        status = {"allocation": {"devices": {"results": [result]}}, **more}
+        made.patch(CLAIMS, name, PatchRequest("merge", {"status": status}), "default", "status")
+
+    give("c")
+    made.patch("namespaces", "default", PatchRequest("merge", {"metadata": {"labels": None}}))
+    give("c", reservedFor=[{"resource": "pods", "name": "p", "uid": "u"}])
+    with pytest.raises(StatusError, match=r"status.allocation.devices.results\[0\].adminAccess: Forbidden: admin access"):
+        give("d")

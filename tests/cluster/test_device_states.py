@@ -236,7 +236,7 @@ async def said(cases: list[Body], folder: Path) -> dict[str, list[str]]:
                         await client.patch(kind, ObjectRef(name, namespace), change, PatchType.MERGE, subresource="status")
                     found[case["name"]] = []
                 except ApiError as error:
-                    found[case["name"]] = [text for text in case["errors"] if text in str(error)]
+                    found[case["name"]] = [text for text in case["errors"] if text in str(error)] or [str(error)]
     return found
 
 

@@ -1,8 +1,9 @@
 """Kubernetes quantities, read exactly and without floats: "1500m", "2Gi", "1e3", 2.
 
 A quantity is used in one of two units, each rounded up to an integer as Kubernetes does: `milli` (CPU, extended resources) or `whole`
-(bytes, counts). As in Kubernetes, no quantity is greater than MOST: a greater one is read as MOST. Digits beyond a billionth only round
-up. So the cost of reading is linear in the length of the text. Texts that were read lately share one `Quantity`.
+(bytes, counts). No quantity is greater than MOST: a greater one is read as MOST, but stored as it is up to 1e40, unless its suffix is
+binary, as in Kubernetes. Digits beyond a billionth only round up. So the cost of reading is linear in the length of the text. Texts that
+were read lately share one `Quantity`.
 """
 
 import re
@@ -19,7 +20,8 @@ _BINARY = {letter + "i": 1024**power for power, letter in enumerate("KMGTPE", 1)
 _LETTERS = {power: letter for letter, power in _DECIMAL.items()}
 _FINEST = 9  #: decimal places that count: billionths
 _MOST_NANO = MOST * 1_000_000_000
-_MOST_DIGITS = 28  #: the number of digits of _MOST_NANO
+_MOST_DIGITS = 40 + _FINEST  #: of an amount that is stored as it is, in billionths
+_MOST_STORED: int = 10**_MOST_DIGITS
 
 
 class QuantityError(ValueError):
@@ -32,13 +34,18 @@ class Quantity:
     __slots__ = ("milli", "text")
 
     def __init__(self, text: str, nano: int) -> None:
-        self.milli = -(-nano // 10**6)  #: in thousandths, rounded up
+        self.milli = -(-max(min(nano, _MOST_NANO), -_MOST_NANO) // 10**6)  #: in thousandths, rounded up
         self.text = text if len(text) <= LONGEST_KEPT else format_milli(self.milli)
 
     @property
     def whole(self) -> int:
         """In whole units, rounded up."""
         return -(-self.milli // 1000)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it says more than MOST."""
+        return _parsed(self.text)[0] > _MOST_NANO
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is written in the same way."""
@@ -76,6 +83,8 @@ def _parsed(text: str) -> tuple[int, str | None, str | None]:
         raise QuantityError(f'"{shortened(text)}" is not a quantity; {_advice(text)}')
     sign, before, after, only_after, suffix, exponent = match.groups()
     nano = _nano(before or "", after or only_after or "", _BINARY.get(suffix, 1), _power(suffix, exponent))
+    if suffix in _BINARY:
+        nano = min(nano, _MOST_NANO)
     return -nano if sign == "-" else nano, suffix, exponent
 
 
@@ -92,20 +101,20 @@ def _power(suffix: str | None, exponent: str | None) -> int:
 
 
 def _nano(before: str, after: str, factor: int, power: int) -> int:
-    """The number `before`.`after` times the factor and the power of ten, in billionths, rounded up and at most MOST whole units."""
+    """The number `before`.`after` times the factor and the power of ten, in billionths, rounded up and at most 1e40 whole units."""
     digits = (before + after).lstrip("0")
     point = len(digits) - len(after) + power + _FINEST  #: the number of digits before the point when the unit is a billionth
     if not digits:
         return 0
     if point > _MOST_DIGITS:
-        return _MOST_NANO
+        return _MOST_STORED
     if point < -_MOST_DIGITS:
         return 1
     cut = max(point, 0) + _MOST_DIGITS
     kept = digits[:cut] + ("1" if digits[cut:].strip("0") else "")  # digits that are cut off still round up
     value, shift = int(kept) * factor, point - len(kept)
     nano: int = value * 10**shift if shift >= 0 else -(-value // 10**-shift)
-    return min(nano, _MOST_NANO)
+    return nano
 
 
 def canonical(text: str | int | float) -> str:

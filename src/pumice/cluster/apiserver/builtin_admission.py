@@ -132,6 +132,7 @@ def own_rules() -> list[AdmissionRule]:
         AdmissionRule(("pods",), ("CREATE", "UPDATE"), mutate=_with_tolerations),
         *escalation_rules(),
         AdmissionRule(_CLAIMING, ("CREATE",), validate=_may_watch_devices),
+        AdmissionRule((f"{_CLAIMING[0]}/status",), ("UPDATE",), validate=_may_watch_devices),
         AdmissionRule(("*",), ("CREATE",), validate=within_quota),
         AdmissionRule(GROWING, ("UPDATE",), validate=within_quota),
     ]
@@ -147,15 +148,25 @@ def _namespace_lives(review: AdmissionAttributes, lister: AdmissionLister) -> Ad
 
 
 def _may_watch_devices(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
-    """Only in namespaces with a label for it may claims ask for devices whoever uses them."""
+    """Only in namespaces with a label for it may claims ask for devices whoever uses them, or be given them."""
     spec, namespace = review.obj["spec"], lister.find("namespaces", "", review.namespace)
     if namespace is not None and (namespace["metadata"].get("labels") or {}).get(_ADMIN_LABEL) == "true":
         return None
-    for index, request in enumerate((spec.get("devices") or (spec.get("spec") or {}).get("devices") or {}).get("requests") or ()):
-        if (request.get("exactly") or {}).get("adminAccess"):
+    place, ways = "status.allocation.devices.results", _given(review.obj)
+    if not review.subresource:
+        requests = (spec.get("devices") or (spec.get("spec") or {}).get("devices") or {}).get("requests") or ()
+        place, ways = "spec.devices.requests", [request.get("exactly") or {} for request in requests]
+    had_before = any(way.get("adminAccess") for way in _given(review.old or {}))
+    for index, way in enumerate(() if had_before else ways):
+        if way.get("adminAccess"):
             text = f"Forbidden: admin access to devices requires the `{_ADMIN_LABEL}: true` label on the containing namespace"
-            raise review.kind.invalid(review.name, [(f"spec.devices.requests[{index}].adminAccess", text)])
+            raise review.kind.invalid(review.name, [(f"{place}[{index}].adminAccess", text)])
     return None
+
+
+def _given(claim: Object) -> list[Object]:
+    devices = ((claim.get("status") or {}).get("allocation") or {}).get("devices") or {}
+    return devices.get("results") or []
 
 
 def _namespace_may_go(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:

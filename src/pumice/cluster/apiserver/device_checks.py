@@ -12,6 +12,7 @@ from pumice.api.structs import encode
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import causes, internal, plain
 from pumice.cluster.apiserver.field_rules import Causes, compact, duplicates
+from pumice.cluster.apiserver.label_rules import annotation_causes, label_causes
 from pumice.cluster.apiserver.name_rules import misnamed, named
 
 _LONGEST = 10 * 1024  #: bytes of an expression, and of parameters
@@ -45,8 +46,16 @@ def claim_causes(claim: Object, old: Object | None) -> Causes:
 def claim_template_causes(template: Object, old: Object | None) -> Causes:
     if old is not None:
         return _immutable(template, old)
-    found = declared("ResourceClaimTemplate", template, None, "spec")
+    found = declared("ResourceClaimTemplate", template, None, "spec") + _given_metadata(_spec(template).get("metadata") or {})
     return found + _claim(_spec(_spec(template)).get("devices") or {}, "spec.spec.devices")
+
+
+def _given_metadata(metadata: Object) -> Causes:
+    """The causes for refusing what the claims of a template are to have in their metadata."""
+    place, more = "spec.metadata", metadata.keys() - {"labels", "annotations"}
+    found = label_causes(metadata.get("labels") or {}, f"{place}.labels")
+    found += annotation_causes(metadata.get("annotations") or {}, f"{place}.annotations")
+    return found + [(f"{place}.{field.replace('uid', 'uID')}", "Forbidden: cannot be set") for field in sorted(more) if metadata[field]]
 
 
 def declared(struct: str, value: Object, old: Object | None, *fields: str) -> Causes:

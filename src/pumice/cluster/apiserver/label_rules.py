@@ -1,17 +1,24 @@
-"""What keys and values of labels may be, and what label selectors."""
+"""What labels, annotations and label selectors may be."""
 
 from collections.abc import Mapping
 
 from pumice.api import Object
 from pumice.cluster.apiserver.field_rules import Causes, compact
-from pumice.cluster.apiserver.name_rules import named
+from pumice.cluster.apiserver.name_rules import misnamed, named
 
+_ANNOTATIONS_SIZE = 256 * 1024  #: bytes of all keys and values
 _SET, _BARE = ("In", "NotIn"), ("Exists", "DoesNotExist")
 
 
 def label_causes(labels: Mapping[str, str], place: str) -> Causes:
     """The causes for refusing labels: their keys and values."""
     return [cause for key, value in labels.items() for cause in (*named("label", key, place), *named("value", value, place))]
+
+
+def annotation_causes(annotations: Mapping[str, str], place: str) -> Causes:
+    found = [(place, f"Invalid value: {compact(key)}: {fault}") for key in annotations for fault in misnamed("label", key.lower())]
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    return found if size <= _ANNOTATIONS_SIZE else [*found, (place, f"Too long: may not be more than {_ANNOTATIONS_SIZE} bytes")]
 
 
 def selector_causes(selector: Object | None, place: str) -> Causes:

@@ -5,16 +5,15 @@ from functools import lru_cache
 from typing import Any
 
 from pumice.api import Object, rfc3339
-from pumice.cluster.apiserver.field_rules import Causes, compact, missing
+from pumice.cluster.apiserver.field_rules import Causes, missing
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.label_rules import label_causes
-from pumice.cluster.apiserver.name_rules import misnamed, named, named_object
+from pumice.cluster.apiserver.label_rules import annotation_causes, label_causes
+from pumice.cluster.apiserver.name_rules import named, named_object
 from pumice.cluster.apiserver.status import bad_request
 
 _PATH_SEGMENT_KINDS = frozenset(
     {"rbac.authorization.k8s.io", "apiregistration.k8s.io"}
 )  #: groups whose objects may have any name that is a path segment
-ANNOTATIONS_SIZE = 256 * 1024  #: bytes of all keys and values
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -112,12 +111,7 @@ def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> Causes:
     else:
         causes += named_object("short" if kind.resource in _NAMED_BY_LABELS else "long", name, "metadata.name")
     causes += label_causes(metadata.get("labels") or {}, "metadata.labels")
-    for key in metadata.get("annotations") or ():
-        faults = misnamed("label", key.lower())
-        causes += [("metadata.annotations", f"Invalid value: {compact(key)}: {fault}") for fault in faults]
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in (metadata.get("annotations") or {}).items())
-    if size > ANNOTATIONS_SIZE:
-        causes.append(("metadata.annotations", f"Too long: may not be more than {ANNOTATIONS_SIZE} bytes"))
+    causes += annotation_causes(metadata.get("annotations") or {}, "metadata.annotations")
     for index, owner in enumerate(metadata.get("ownerReferences") or []):
         for field in ("apiVersion", "kind", "name", "uid"):
             causes += missing(f"metadata.ownerReferences[{index}]", owner, field, rule=f"{field} must not be empty")

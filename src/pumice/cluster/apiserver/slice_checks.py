@@ -4,7 +4,7 @@ types; here are the rules between fields."""
 from collections.abc import Iterator, Sequence
 
 from pumice.api import Object
-from pumice.api.quantity import Quantity, format_bytes, format_milli, quantity
+from pumice.api.quantity import MOST, Quantity, format_bytes, format_milli, quantity
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import internal
 from pumice.cluster.apiserver.device_checks import (
@@ -218,9 +218,10 @@ def _range(default: Quantity, has: Quantity, valid: Object, place: str) -> Cause
         sum_ = format_bytes(both // 1000) if low.text.endswith("i") else format_milli(both)
         wrong.append(("step", both > has.milli, step, f"one step {sum_} is larger than capacity value: {has.text}"))
         stated = {"default": default, "min": low, "max": high, "step": step}
-        negative = [(field, True, each, "must be greater than or equal to 0") for field, each in stated.items() if each and each.milli < 0]
+        odd = [(field, True, each, "must be greater than or equal to 0") for field, each in stated.items() if each and each.milli < 0]
+        odd += [(field, True, each, f"must not be larger than {MOST}") for field, each in stated.items() if each and each.is_cut]
         text = f"value is not a multiple of a given step ({step.text}) from ({low.text})"
-        wrong += negative or [("step", (each.whole - low.whole) % step.whole != 0, each, text) for each in (default, high) if each]
+        wrong += odd or [("step", (each.whole - low.whole) % step.whole != 0, each, text) for each in (default, high) if each]
     return [(f"{place}.{field}", f'Invalid value: "{value.text}": {text}') for field, is_wrong, value, text in wrong if is_wrong]
 
 
