@@ -516,6 +516,14 @@ def test_two_pods_go_where_one_large_pod_gives_way_though_a_small_one_would_do_f
     assert story.evicted() == ["large-0"]
 
 
+def test_nobody_goes_beside_others_whose_going_is_enough() -> None:
+    """n0 lacks 2 GPUs. One of a, b and c is enough, but none has room elsewhere. The pair has, and is not left out for a with b."""
+    there = [node("n0").gpu(24), node("n1").gpu(8)]
+    running = [single(name, "n0", gpus) for name, gpus in (("a", 3), ("b", 4), ("c", 5))]
+    pair = gang("pair", 2, ["n0", "n1"], 2, ran=36_000)
+    assert sorted(Story(there, running, pair, fixed("r", "n1", 4), big(1, 12)).evicted()) == ["pair-0", "pair-1"]
+
+
 def test_plans_are_tried_only_so_often() -> None:
     """A pod that no other may stand beside: each plan proposes another node, and none stands."""
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}

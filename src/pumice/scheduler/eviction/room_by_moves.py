@@ -27,7 +27,7 @@ MOST_STEPS = 3_000  #: choices that are made, in all dives together, after the f
 MOST_CHOICES = 8  #: of nodes for one pod
 ENOUGH_FREE = 4  #: of so many nodes with room the best are chosen, without a look at those where others would have to give way
 MOST_COMPARED = 12  #: choices for which it is worked out whether those who give way find room
-MOST_WAYS = 4  #: in which pods of one node may give way
+MOST_WAYS = 8  #: in which pods of one node may give way
 MOST_ROWS = 48  #: where it is worked out who would have to give way: those that lack the least
 MOST_SETS = 512  #: of units that are compared on one node
 
@@ -247,11 +247,15 @@ class _Dive:
         return known[1]
 
     def _sets(self, row: int, lacks: list[tuple[int, float]], groups: list[list[tuple[Unit, list[float]]]]) -> list[Choice]:
+        """The cheapest sets without which the pod has no room; not those of which a part is enough."""
         found: list[Choice] = []
         for counts in product(*(range(len(group) + 1) for group in groups)):
-            taken = [(count, group) for count, group in zip(counts, groups, strict=True) if count]
-            if all(sum(count * group[0][1][column] for count, group in taken) > amount - EPSILON for column, amount in lacks):
-                units = tuple(unit for count, group in taken for unit, _ in group[:count])
+            taken = [(count, group, group[0][1]) for count, group in zip(counts, groups, strict=True) if count]
+            spare = [(column, sum(count * each[column] for count, _, each in taken) - amount) for column, amount in lacks]
+            if all(left > -EPSILON for _, left in spare) and all(
+                any(left - each[column] <= -EPSILON for column, left in spare) for _, _, each in taken
+            ):
+                units = tuple(unit for count, group, _ in taken for unit, _ in group[:count])
                 if self._may_go(units):
                     found.append(self._choice(row, units, sum(len(unit.tasks) for unit in units)))
         return nsmallest(MOST_WAYS, found, key=attrgetter("cost"))
