@@ -9,6 +9,7 @@ import pytest
 from pumice.api.kinds import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
 from pumice.client.failures import ApiError
 from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.metrics import KEPT_JOBS
 from pumice.live.scheduler.queue_metrics import QueueMetrics
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle
@@ -95,6 +96,29 @@ def test_jobs_that_start_and_jobs_that_cannot() -> None:
                 api.remove(PODS, name)
             await until(lambda: not scheduler.cluster.jobs)
             assert not [name for name in scraped(scheduler) if "train" in name or "more" in name], "what is gone is not told of"
+
+    run(story())
+
+
+def test_jobs_that_are_gone_leave_nothing_where_nobody_scrapes() -> None:
+    async def story() -> None:
+        api = server("a")
+        async with scheduling(api) as scheduler:
+            await scheduler.synced.wait()
+            for number in range(3):
+                names = [f"{number}-{name}" for name in range(KEPT_JOBS)]
+                for name in names:
+                    api.gang(name, pods=1, cpu=0.01)
+                    api.gang(f"large-{name}", pods=1, cpu=100)
+                await until(lambda: len(api.placed()) == KEPT_JOBS)
+                for name in (*names, *(f"large-{name}" for name in names)):
+                    api.remove(PODS, f"{name}-0")
+                    api.remove(POD_GROUPS, name)
+                await until(lambda: not scheduler.cluster.jobs)
+            await asyncio.sleep(1)
+            lines = scheduler.metrics.page().splitlines()
+        assert sum('job_name="' in line for line in lines) <= 3 * KEPT_JOBS
+        assert sum('job_id="' in line for line in lines) <= KEPT_JOBS
 
     run(story())
 

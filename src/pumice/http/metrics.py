@@ -47,6 +47,9 @@ class Numbers(Family):
 
     _values: dict[Labels, float]
 
+    def __len__(self) -> int:
+        return len(self._values)
+
     def value(self, *values: str) -> float:
         return self._values.get(values, 0.0)
 

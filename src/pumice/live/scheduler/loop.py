@@ -350,6 +350,7 @@ class Scheduler:
         self._next_try = min(self._event_translation.next_due(), decisions.again_at, self._ingest.next_due())
         self._next_try = min(self._next_try, self._sent_status.pauses.next_end(now))
         self.metrics.observe_cycle(decisions, now, took_s)
+        self.metrics.keep_few(self.cluster)
         for observer in self._cycle_observers:
             observer.cycled(decisions, now, took_s)
         self.metrics.events_dropped.set(self.recorder.dropped)

@@ -25,6 +25,7 @@ from pumice.scheduler.model import Cluster, Job, Task, dominant_share
 F = TypeVar("F", bound=Family)
 SCHEDULER = "scheduler"  #: the label of the program
 MILLIS = exponential(5, 2, 10)
+KEPT_JOBS = 100  #: of so many jobs that are gone something may be kept until the next scrape
 JOB_MILLIS = exponential(32, 2, 10)
 
 
@@ -177,6 +178,11 @@ class LiveMetrics:
         for rollout, at in (("median", median), ("slowest", slowest)):
             if at < np.inf:
                 self.expected.set(at, *labels, rollout)
+
+    def keep_few(self, cluster: Cluster) -> None:
+        """Drop the metrics of jobs that are gone if these are many: nobody may ever scrape."""
+        if max(len(self._started), len(self._expected), len(self.retries)) > 2 * len(cluster.jobs) + KEPT_JOBS:
+            self._forget_jobs(cluster)
 
     def _forget_jobs(self, cluster: Cluster) -> None:
         """Drop the metrics of jobs that are gone, and the forecasts of those that have started."""
