@@ -14,6 +14,7 @@ from pumice.cli.scheduler import scheduler as command
 from pumice.live.scheduler.canary_share import CanaryShare, share_of
 from pumice.live.scheduler.comparison import page
 from pumice.live.scheduler.options import Options, Sharding
+from pumice.live.scheduler.sent_status import KEPT_OTHERS
 from pumice.live.scheduler.shadow import Canary, Shadow
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, policy, running, scheduling, server, until
@@ -47,6 +48,29 @@ def test_only_the_share_is_placed_and_nothing_else_is_written() -> None:
         assert not api.found(POD_GROUPS, "theirs").get("status"), "the other scheduler speaks of it"
         assert not any(status for status in (api.found(QUEUES, name)["status"].get("running") for name in ("default", "ours")))
         assert not api.breaches
+
+    run(story())
+
+
+def test_of_jobs_of_others_that_are_gone_nothing_is_kept() -> None:
+    """Their pods outlive their PodGroups."""
+
+    async def story() -> None:
+        api = two_queues()
+        async with scheduling(api, options=canary("queue/ours")) as scheduler:
+            await scheduler.synced.wait()
+            for number in range(3 * KEPT_OTHERS):
+                api.gang(f"theirs-{number}", pods=1)
+                await asyncio.sleep(0.1)
+                api.remove(POD_GROUPS, f"theirs-{number}")
+                await asyncio.sleep(0.1)
+                place(api, f"theirs-{number}-0", "a")
+                await asyncio.sleep(0.1)
+                api.remove(PODS, f"theirs-{number}-0")
+            await asyncio.sleep(60)
+            assert len(scheduler._sent_status.others) <= KEPT_OTHERS
+            share = scheduler._ingest._share
+            assert share is not None and not share._early and not share._queues
 
     run(story())
 

@@ -19,12 +19,14 @@ from pumice.cli.up_options import UpRequest, policy_of as policy_of_up
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.http.messages import Request
+from pumice.live.scheduler import shadow as shadow_module
 from pumice.live.scheduler.comparison import Comparison, ShadowMetrics, Verdict, page
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.shadow import HOUR_S, Shadow
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE
 from tests.live.stories import PREEMPTING, policy, running as deciding, server
+from tests.live.test_hostile_live import unwilling
 from tests.live.virtual import VirtualClock, run
 from tests.ports import free_port
 
@@ -92,6 +94,47 @@ def test_verdicts_are_counted_by_where_and_waits_by_scheduler() -> None:
     assert {f'pumice_shadow_placed_total{{where="{where}"}} 1' for where in ("same node", "other node", "nowhere")} <= set(page)
     waits = {f'pumice_shadow_wait_seconds_total{{scheduler="{name}"}} {seconds}' for name, seconds in (("other", 180), ("pumice", 80))}
     assert {*waits, "pumice_shadow_placed_sooner_total 2", "pumice_shadow_would_place 0"} <= set(page)
+
+
+def test_after_a_long_fault_of_ours_it_goes_on_within_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = server("a")
+    right, tries = shadow_module.rehearse, []
+
+    def instead(*given: Any) -> Any:
+        if asyncio.get_event_loop().time() < ends_at:
+            tries.append(given)
+            raise LookupError("a fault of ours")
+        return right(*given)
+
+    async def story() -> None:
+        nonlocal ends_at
+        ends_at = asyncio.get_running_loop().time() + HOUR_S
+        api.gang("train", pods=1)
+        await asyncio.sleep(HOUR_S + 70)
+        assert len(tries) < 80
+        place(api, "train-0", "a")
+
+    ends_at = 0.0
+    monkeypatch.setattr(shadow_module, "rehearse", instead)
+    assert shadowed(api, story).same_node == 1
+
+
+def test_an_object_that_cannot_be_taken_in_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    api, tries = server("a"), list[Any]()
+
+    async def play() -> Comparison:
+        shadow = Shadow(api, policy(), Options(), VirtualClock())
+        monkeypatch.setattr(shadow.cluster, "put", unwilling(shadow.cluster, "odd-0", tries, shadow.clock))
+        async with deciding(shadow):
+            await shadow.synced.wait()
+            api.gang("odd", pods=1)
+            await asyncio.sleep(5)
+            tries.append(None)
+            await asyncio.sleep(60)
+        return shadow.comparison
+
+    told: Comparison = run(play())
+    assert [verdict.pod for verdict in told.would_place] == ["default/odd-0"]
 
 
 def test_it_tells_other_machines_nothing() -> None:

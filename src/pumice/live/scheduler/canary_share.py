@@ -68,3 +68,5 @@ class ShareFilter:
             namespace, _, name = key.partition("/")
             for group in [group for group, pods in self._early.items() if name in pods and group.startswith(f"{namespace}/")]:
                 self._early[group].pop(name)
+                if not self._early[group]:
+                    del self._early[group]

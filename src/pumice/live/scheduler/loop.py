@@ -281,7 +281,7 @@ class Scheduler:
         async with self._state.alone() as run:
             for doubtful in self._outcomes.expired():
                 self._sender.read_again(doubtful)
-            self._ingest.try_again()
+            self._ingest.turn()
             now = self.deciding_since = self.clock.now()
             self.metrics.cycle_begins()
             decisions = Decisions()

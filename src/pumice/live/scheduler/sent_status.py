@@ -10,7 +10,7 @@
 """
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from pumice.scheduler.model import Job, Vector
 
 FIRST_PAUSE_S = 2.0  #: an unchanged message is sent again after so long, then after twice as long, and so on
 LONGEST_PAUSE_S = 30.0
+KEPT_OTHERS = 100  #: of so many PodGroups of other schedulers that are gone it may be known whose they were
 
 _AMOUNT = re.compile(r"(?<![\w.-])\d[\w.]*(?![\w-])")
 
@@ -167,6 +168,11 @@ class SentStatus:
         if last is None or job.valid_count > last.pods:
             last = self._arrivals[job.uid] = Arrival(job.valid_count, now)
         return now - last.at < self.period_s
+
+    def forget_others(self, jobs: Mapping[str, Job]) -> None:
+        """Forget PodGroups of others that are gone, when they are many: pods tell of them even after their end."""
+        if len(self.others) > 2 * len(jobs) + KEPT_OTHERS:
+            self.others &= jobs.keys()
 
     def forget_pod(self, uid: str) -> None:
         self.pods.drop_mark(uid)

@@ -15,7 +15,7 @@ from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import first
 from pumice.live.scheduler.canary_share import CanaryShare
 from pumice.live.scheduler.comparison import Comparison, ShadowMetrics, Verdict, since
-from pumice.live.scheduler.loop import CycleObserver, Scheduler
+from pumice.live.scheduler.loop import LONGEST_PAUSE_S, CycleObserver, Scheduler
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.eviction_cost import gpus
@@ -60,6 +60,7 @@ class Shadow(Scheduler):
         self._check()
         decisions = Decisions()
         async with self._state.alone() as run:
+            self._ingest.turn()
             now = self.deciding_since = self.clock.now()
             try:
                 decisions = await run(partial(rehearse, self.cluster, self._acting, now, self._world))
@@ -71,9 +72,9 @@ class Shadow(Scheduler):
             self.cycled_at = self.clock.now()
             self.metrics.cycles.observe((self.cycled_at - now) * 1000)
             self._cycle_timer.cycled(now, self.cycled_at - now)
-            self._next_try = decisions.again_at
+            self._next_try = min(decisions.again_at, self._ingest.next_due())
         if self._faults:
-            await self.clock.sleep(2.0**self._faults)
+            await self.clock.sleep(min(LONGEST_PAUSE_S, 2.0**self._faults))
         return decisions
 
     def _compare(self, decisions: Decisions, now: float) -> None:
