@@ -10,6 +10,7 @@ from pumice.cluster.apiserver.table import table
 from tests.apiserver.made import store
 
 SPEC = {"containers": [{"name": "c", "image": "busybox"}]}
+TARGET = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
 METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
 
 
@@ -53,7 +54,7 @@ def test_headings(resource: str, columns: str) -> None:
         ("resourceclaims.resource.k8s.io", {"spec": {}}, ["pending"]),
         (
             "horizontalpodautoscalers.autoscaling",
-            {"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3, "metrics": [METRIC]}},
+            {"spec": {"scaleTargetRef": TARGET, "maxReplicas": 3, "metrics": [METRIC]}},
             ["Deployment/d", "cpu: <unknown>/80%"],
         ),
         ("jobs.batch", {"spec": {"template": {"spec": SPEC | {"restartPolicy": "Never"}}, "completions": 2}}, ["Running", "0/2"]),

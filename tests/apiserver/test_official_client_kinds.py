@@ -65,7 +65,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "ClusterRole": ROLE,
     "RoleBinding": BOUND | {"roleRef": {"kind": "Role", "name": "x"}},
     "ClusterRoleBinding": BOUND | {"roleRef": {"kind": "ClusterRole", "name": "x"}},
-    "HorizontalPodAutoscaler": {"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "x"}, "maxReplicas": 2}},
+    "HorizontalPodAutoscaler": {"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"}, "maxReplicas": 2}},
     "Ingress": {"spec": {"defaultBackend": {"service": {"name": "x", "port": {"number": 80}}}}},
     "NetworkPolicy": {"spec": {"podSelector": {}}},
     "EndpointSlice": {"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}], "ports": []},
@@ -96,7 +96,7 @@ BODIES: dict[str, dict[str, Any]] = {
         "spec": {"request": request_of(ec.generate_private_key(ec.SECP256R1()), "x"), "signerName": "x.io/y", "usages": ["client auth"]}
     },
     "FlowSchema": {"spec": {"priorityLevelConfiguration": {"name": "x"}}},
-    "PriorityLevelConfiguration": {"spec": {"type": "Exempt"}},
+    "PriorityLevelConfiguration": {"spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}},
     "APIService": {"spec": {"group": "x.io", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}},
     "RuntimeClass": {"handler": "x"},
     "IPAddress": {"spec": {"parentRef": {"resource": "services", "name": "x"}}},

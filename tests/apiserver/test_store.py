@@ -351,7 +351,8 @@ def test_what_a_kind_must_have_is_asked_for(resource: str, body: dict[str, Any],
 
 
 def test_an_autoscaler_has_a_metric_and_states_its_scaling_whole() -> None:
-    spec = {"scaleTargetRef": {"kind": "Deployment", "name": "x"}, "maxReplicas": 2, "behavior": {"scaleUp": {"selectPolicy": "Min"}}}
+    target = {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 2, "behavior": {"scaleUp": {"selectPolicy": "Min"}}}
     made = store()
     found = made.create("horizontalpodautoscalers.autoscaling", {"metadata": {"name": "h"}, "spec": spec}, "default")["spec"]
     assert (found["minReplicas"], found["metrics"][0]["resource"]["target"]["averageUtilization"]) == (1, 80)

@@ -7,7 +7,8 @@ from typing import Any
 from pumice.api import Object
 from pumice.api.quantity import quantity
 
-Causes = list[tuple[str, str]]  #: paths of fields, and what is wrong there
+Cause = tuple[str, str]  #: the path of a field, and what is wrong there
+Causes = list[Cause]
 LONGEST_SHOWN = 320  #: characters
 
 
@@ -16,6 +17,18 @@ def compact(value: Any) -> str:
     if isinstance(value, str) and len(value) > LONGEST_SHOWN:
         value = f"{value[:64]}..."
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def invalid(place: str, value: Any, text: str) -> Cause:
+    return place, f"Invalid value: {compact(value)}: {text}"
+
+
+def forbidden(place: str, text: str) -> Cause:
+    return place, f"Forbidden: {text}"
+
+
+def required(place: str, text: str = "") -> Cause:
+    return place, f"Required value: {text}" if text else "Required value"
 
 
 def repeated(values: Iterable[Hashable]) -> list[int]:
@@ -72,4 +85,4 @@ def unsupported(place: str, value: Any, choices: Collection[str]) -> Causes:
     if value in choices:
         return []
     supported = ", ".join(f'"{choice}"' for choice in choices)
-    return [(place, f'Unsupported value: "{value}": supported values: {supported}')]
+    return [(place, f"Unsupported value: {compact(value)}: supported values: {supported}")]

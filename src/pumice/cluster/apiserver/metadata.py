@@ -1,11 +1,12 @@
 """The metadata that every object has, and the fields of it that the server itself sets."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from pumice.api import Object, rfc3339
-from pumice.cluster.apiserver.field_rules import Causes, missing
+from pumice.cluster.apiserver.field_rules import Causes, invalid, missing
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.label_rules import annotation_causes, label_causes
 from pumice.cluster.apiserver.name_rules import named, named_object
@@ -14,6 +15,7 @@ from pumice.cluster.apiserver.status import bad_request
 _PATH_SEGMENT_KINDS = frozenset(
     {"rbac.authorization.k8s.io", "apiregistration.k8s.io"}
 )  #: groups whose objects may have any name that is a path segment
+_COLLECTING = ("orphan", "foregroundDeletion")  #: finalizers of the garbage collector
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -112,7 +114,30 @@ def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> Causes:
         causes += named_object("short" if kind.resource in _NAMED_BY_LABELS else "long", name, "metadata.name")
     causes += label_causes(metadata.get("labels") or {}, "metadata.labels")
     causes += annotation_causes(metadata.get("annotations") or {}, "metadata.annotations")
-    for index, owner in enumerate(metadata.get("ownerReferences") or []):
+    causes += finalizer_causes(metadata.get("finalizers") or (), "metadata.finalizers", is_bare_refused=not kind.custom)
+    return causes + _owner_causes(metadata.get("ownerReferences") or [], "metadata.ownerReferences")
+
+
+def finalizer_causes(names: Sequence[str], place: str, *, is_bare_refused: bool = True) -> Causes:
+    found = [cause for name in names for cause in named("label", name, place)]
+    if {*_COLLECTING} <= {*names}:
+        found.append(invalid(place, names, f"finalizer {' and '.join(_COLLECTING)} cannot be both set"))
+    bare = [index for index, name in enumerate(names) if "/" not in name and name not in (*_COLLECTING, "kubernetes")]
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return found + [invalid(f"{place}[{index}]", names[index], text) for index in bare if is_bare_refused]
+
+
+def _owner_causes(owners: list[Object], place: str) -> Causes:
+    found: Causes = []
+    for owner in owners:
         for field in ("apiVersion", "kind", "name", "uid"):
-            causes += missing(f"metadata.ownerReferences[{index}]", owner, field, rule=f"{field} must not be empty")
-    return causes
+            if not owner.get(field):
+                found.append(invalid(f"{place}.{field}", "", f"{'version ' if field == 'apiVersion' else ''}must not be empty"))
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            found.append(invalid(place, owner, "/v1, Kind=Event is disallowed from being an owner"))
+    controllers = [f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller")]
+    for other in controllers[1:]:
+        both = f"{controllers[0]} and {other}"
+        text = f'Only one reference can have Controller set to true. Found "true" in references for {both}'
+        found.append(invalid(place, owners, text))
+    return found

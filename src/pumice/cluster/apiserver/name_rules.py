@@ -2,7 +2,8 @@
 
 The forms: long (subdomain), short (label of DNS), label (key of a label), prefixed (the same, with a prefix), foreign (with a prefix which
 is not Kubernetes' own), segment (of a path), caseless and anycase (subdomain, whatever the case of its letters: newer and older words),
-pool (subdomains), value (of a label), port, env, semver, uuid, identifier (of C).
+pool (subdomains), value (of a label), port, host (a subdomain, perhaps with * for any label), path (with a domain), key (of data), env,
+semver, uuid, identifier (of C).
 """
 
 import re
@@ -13,6 +14,8 @@ from pumice.cluster.apiserver.field_rules import Causes, compact
 
 _LABEL, _KEY_NAME = "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_DATA_KEY = "[-._a-zA-Z0-9]+"
+_WILDCARD = rf"\*\.{_SUBDOMAIN}"
 _LONGEST_KEPT = 256  #: characters
 _OWN_DOMAINS = (".k8s.io", ".kubernetes.io")
 _ENDS = "and must start and end with an alphanumeric character"
@@ -127,6 +130,33 @@ def _port(name: str) -> Iterator[str]:
         yield "must not begin or end with a hyphen"
 
 
+def _host(name: str) -> Iterable[str]:
+    if "*" not in name:
+        return misnamed("long", name)
+    rule = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case "
+    rule += (
+        "alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is "
+    )
+    return [] if re.fullmatch(_WILDCARD, name) else [f"{rule}'{_WILDCARD}')"]
+
+
+def _data_key(name: str) -> Iterator[str]:
+    if len(name) > 253:
+        yield "must be no more than 253 characters"
+    if not re.fullmatch(_DATA_KEY, name):
+        yield (
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', "
+            f"regex used for validation is '{_DATA_KEY}')"
+        )
+    if name.startswith("..") or name == ".":
+        yield f"must not be '{name}'" if name in (".", "..") else "must not start with '..'"
+
+
+def _path(name: str) -> Iterable[str]:
+    domain, _, path = name.partition("/")
+    return misnamed("long", domain) if domain and path else ['must be a domain-prefixed path (such as "acme.io/foo")']
+
+
 _OTHERS: dict[str, Callable[[str], Iterable[str]]] = {
     "segment": _segment,
     "foreign": _foreign,
@@ -134,4 +164,7 @@ _OTHERS: dict[str, Callable[[str], Iterable[str]]] = {
     "prefixed": _prefixed,
     "label": _key,
     "port": _port,
+    "host": _host,
+    "key": _data_key,
+    "path": _path,
 }

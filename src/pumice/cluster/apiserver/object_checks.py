@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import pairwise
 from typing import Any
 
 from pumice.api import Object
@@ -11,9 +10,20 @@ from pumice.api.quantity import quantity
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import internal
-from pumice.cluster.apiserver.field_rules import Causes, compact, missing, negative, negative_amounts, outside, unsupported
+from pumice.cluster.apiserver.field_rules import (
+    Causes,
+    compact,
+    forbidden,
+    invalid,
+    missing,
+    negative,
+    negative_amounts,
+    required,
+    unsupported,
+)
 from pumice.cluster.apiserver.group_checks import job_scheduling_causes
 from pumice.cluster.apiserver.label_rules import selector_causes
+from pumice.cluster.apiserver.metadata import finalizer_causes
 from pumice.cluster.apiserver.pod_spec import spec_causes
 
 _PERCENTAGE = re.compile(r"[0-9]{1,9}%")
@@ -27,13 +37,13 @@ def share_causes(spec: Object, fields: tuple[str, ...], place: str) -> Causes:
 
 def _wrong_with(value: Any) -> str:
     if isinstance(value, str):
-        text = f"Invalid value: {json.dumps(value[:64])}: a valid percent string must be a numeric string followed by an ending '%'"
+        text = f"Invalid value: {json.dumps(value[:64])}: a valid percent string must be a numeric string followed by an ending '%' "
+        text += "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
         return "" if _PERCENTAGE.fullmatch(value) else text
     return "" if value >= 0 else f"Invalid value: {value}: must be greater than or equal to 0"
 
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_SERVICES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 
 
@@ -54,46 +64,21 @@ def node_causes(node: Object, old: Object | None) -> Causes:
     return found
 
 
+def namespace_causes(namespace: Object, old: Object | None) -> Causes:
+    found = finalizer_causes((namespace.get("spec") or {}).get("finalizers") or (), "spec.finalizers")
+    return [("spec.finalizers", text) for _, text in found]
+
+
 def service_causes(service: Object, old: Object | None) -> Causes:
-    spec = service["spec"]
-    if spec["type"] not in _SERVICES:
-        return unsupported("spec.type", spec["type"], _SERVICES)
-    if spec["type"] == "ExternalName" and not spec.get("externalName"):
-        return missing("spec", spec, "externalName")
-    unnamed = [index for index, port in enumerate(spec.get("ports") or ()) if not port.get("name")]
-    if unnamed and len(spec["ports"]) > 1:
-        return [(f"spec.ports[{index}].name", "Required value") for index in unnamed]
-    if not spec.get("ports") and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
-        return missing("spec", spec, "ports")
-    if (
-        old is not None
-        and "ExternalName" not in (spec["type"], old["spec"]["type"])
-        and spec["clusterIPs"][0] != old["spec"]["clusterIPs"][0]
-    ):
-        return [("spec.clusterIPs[0]", f"Invalid value: {json.dumps(spec['clusterIPs'])}: may not change once set")]
-    return [cause for port in spec.get("ports", ()) for cause in outside("spec.ports.port", port.get("port", 0), 65535)]
+    spec, before = service["spec"], (old or service)["spec"]
+    if "ExternalName" in (spec["type"], before["type"]) or spec["clusterIPs"][0] == before["clusterIPs"][0]:
+        return []
+    return [invalid("spec.clusterIPs[0]", spec["clusterIPs"], "may not change once set")]
 
 
 def quota_causes(quota: Object, old: Object | None) -> Causes:
-    hard = (quota.get("spec") or {}).get("hard") or {}
-    return negative_amounts((f"spec.hard[{name}]", amount) for name, amount in hard.items())
-
-
-def limit_range_causes(limits: Object, old: Object | None) -> Causes:
-    """The causes for refusing a LimitRange. For each resource, min, defaultRequest, default and max may not decrease in this order."""
-    found: Causes = []
-    sides = ("min", "defaultRequest", "default", "max")
-    for index, limit in enumerate((limits.get("spec") or {}).get("limits", ())):
-        place = f"spec.limits[{index}]"
-        found += missing(place, limit, "type")
-        for name in sorted({name for side in sides for name in limit.get(side) or {}}):
-            stated = [(side, limit[side][name]) for side in sides if name in (limit.get(side) or {})]
-            for (low, lower), (high, higher) in pairwise(stated):
-                if quantity(lower).milli > quantity(higher).milli:
-                    text = f'Invalid value: "{lower}": {low} value {lower} is greater than {high} value {higher}'
-                    found.append((f"{place}.{low}[{name}]", text))
-            found += negative_amounts((f"{place}.{side}[{name}]", amount) for side, amount in stated)
-    return found
+    scopes, before = ((state.get("spec") or {}).get("scopes") or [] for state in (quota, old or quota))
+    return [] if {*scopes} == {*before} else [invalid("spec.scopes", scopes, "field is immutable")]
 
 
 def workload_causes(workload: Object, old: Object | None) -> Causes:
@@ -103,7 +88,7 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
     if not selector:
         return found + missing("spec", spec, "selector")
     if old is not None and workload["kind"] != "ReplicationController" and selector != old["spec"].get("selector"):
-        found.append(("spec.selector", "Invalid value: field is immutable"))
+        found.append(invalid("spec.selector", selector, "field is immutable"))
     found += _rollout_causes(workload, old)
     labels = spec["template"]["metadata"].get("labels") or {}
     plain = workload["kind"] == "ReplicationController"
@@ -113,6 +98,8 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
     unreadable = [] if plain else selector_causes(selector, "spec.selector")
     if not unreadable and not plain and not any(selector.values()):
         unreadable = [("spec.selector", f"Invalid value: {selector}: empty selector is invalid for {workload['kind'].lower()}")]
+    elif unreadable:
+        unreadable.append(invalid("spec.selector", selector, "invalid label selector"))
     if unreadable:
         return found + unreadable
     found += _unselected({"matchLabels": selector} if plain else selector, labels)
@@ -179,11 +166,32 @@ def job_causes(job: Object, old: Object | None) -> Causes:
     if old is not None:
         if spec.get("selector") != old["spec"].get("selector"):
             found.append(("spec.selector", "Invalid value: field is immutable"))
+        for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
+            if spec.get(field) != old["spec"].get(field):
+                found.append(invalid(f"spec.{field}", _shown(field, spec.get(field)), "field is immutable"))
+        if spec.get("completions") != old["spec"].get("completions"):
+            if spec["completionMode"] != "Indexed":
+                found.append(invalid("spec.completions", spec.get("completions"), "field is immutable"))
+            elif "completions" in spec and spec["completions"] != spec.get("parallelism"):
+                text = "can only be modified in tandem with spec.parallelism"
+                found.append(invalid("spec.completions", spec["completions"], text))
         if spec["template"] != old["spec"]["template"] and not old["spec"].get("suspend"):
             found.append(("spec.template", "Invalid value: field is immutable"))
         return found
-    found += unsupported("spec.template.spec.restartPolicy", spec["template"]["spec"].get("restartPolicy"), ("OnFailure", "Never"))
+    found += _restart_causes(spec["template"]["spec"], "spec.template.spec.restartPolicy")
     return [*found, *_combinations(spec), *spec_causes(spec["template"]["spec"], "spec.template.spec")]
+
+
+def _shown(field: str, value: Any) -> Any:
+    """A field of a Job as Kubernetes shows it."""
+    shape = shape_of("batch.v1.JobSpec").fields[field]
+    return internal(shape, value) if shape.kind == "struct" and value is not None else value
+
+
+def _restart_causes(pod: Object, place: str) -> Causes:
+    if pod.get("restartPolicy") == "Always":
+        return [required(place, 'valid values: "OnFailure", "Never"')]
+    return unsupported(place, pod.get("restartPolicy"), ("OnFailure", "Never"))
 
 
 def _selection(spec: Object) -> Causes:
@@ -210,7 +218,7 @@ def _combinations(spec: Object) -> Causes:
         found.append(("spec.completions", "Required value: when completion mode is Indexed"))
     for field in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
         if field in spec and not is_indexed:
-            found.append((f"spec.{field}", f"Invalid value: {json.dumps(spec[field])}: requires indexed completion mode"))
+            found.append(invalid(f"spec.{field}", _shown(field, spec[field]), "requires indexed completion mode"))
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         found.append(("spec.backoffLimitPerIndex", "Required value: when maxFailedIndexes is specified"))
     for field in ("podFailurePolicy", "backoffLimitPerIndex"):
@@ -223,7 +231,7 @@ def _combinations(spec: Object) -> Causes:
 def cron_job_causes(cron_job: Object, old: Object | None) -> Causes:
     place, pod = "spec.jobTemplate.spec.template.spec", cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     found = _cron_job_name(cron_job, old) + _schedule(cron_job["spec"].get("schedule") or "") + _time_zone(cron_job["spec"])
-    found += unsupported(f"{place}.restartPolicy", pod.get("restartPolicy"), ("OnFailure", "Never"))
+    found += _restart_causes(pod, f"{place}.restartPolicy")
     return found + spec_causes(pod, place)
 
 
@@ -272,9 +280,19 @@ def budget_causes(budget: Object, old: Object | None) -> Causes:
 
 
 def autoscaler_causes(autoscaler: Object, old: Object | None) -> Causes:
-    spec = autoscaler["spec"]
-    most, least = spec.get("maxReplicas", 0), spec.get("minReplicas", 1)
-    return [("spec.maxReplicas", f"Invalid value: {most}: must be greater than or equal to `minReplicas`")] if most < least else []
+    spec, before, found = autoscaler["spec"], {} if old is None else old["spec"], Causes()
+    most, least, target = spec.get("maxReplicas", 0), spec.get("minReplicas", 1), spec.get("scaleTargetRef") or {}
+    if most < least:
+        found.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+    if least == 0 and before.get("minReplicas") != 0:
+        found.append(invalid("spec.minReplicas", 0, "must be greater than or equal to 1"))
+    if least == 0 and not {"Object", "External"} & {metric.get("type") for metric in spec.get("metrics") or ()}:
+        text = "must specify at least one Object or External metric to support scaling to zero replicas"
+        found.append(forbidden("spec.metrics", text))
+    if target != before.get("scaleTargetRef") and target.get("kind") != "ReplicationController" and "/" not in target.get("apiVersion", ""):
+        text = "apiVersion must specify API group"
+        found.append(invalid("spec.scaleTargetRef.apiVersion", target.get("apiVersion", ""), text))
+    return found
 
 
 def claim_causes(claim: Object, old: Object | None) -> Causes:

@@ -2,9 +2,11 @@
 
 They stand beside those of `declared_rules`, and are for what has been there for longer:
 
-    name=      a name of this form: short, long, label (the key of one), port, env
-    one=       one of these; each= the same of every item of a list
-    least=     the smallest number; within= the smallest and the largest
+    name=      a name of a form of `name_rules`, or each item of a list is one; a port may be a number
+    one=       one of these; each= the same of every item of a list, which is not told
+    least=     the smallest number; most= the largest; within= both
+    longest=   so many bytes at most
+    alone=     an item * of a list has no others beside it, which are called so
     needed     neither missing nor empty; needed=TEXT says why
     fixed      an update may not change it; fixed=TEXT says so in other words
     once=NAME  it may be set, and not changed then
@@ -13,24 +15,40 @@ They stand beside those of `declared_rules`, and are for what has been there for
     terms      requirements about nodes
     ip, cidr, trimmed, absolute, hundred (per cent at most)
 
-What an update leaves as it is, is not looked at, nor what is in a field that is `opaque`.
+Rules between the fields of a struct are functions, by its name. What an update leaves as it is, is not looked at, nor what is in a field
+that is `opaque`.
 """
 
-from collections.abc import Callable
-from ipaddress import ip_address, ip_network
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from threading import RLock
 from typing import Any, NamedTuple
 
 from pumice.api import Object
+from pumice.cluster.apiserver import autoscaler_rules, flow_rules, job_rules, network_rules, quota_rules, service_rules
 from pumice.cluster.apiserver.declared_rules import internal
-from pumice.cluster.apiserver.field_rules import Causes, compact, duplicates, outside, unsupported
+from pumice.cluster.apiserver.field_rules import Cause, Causes, compact, duplicates, invalid, outside, unsupported
+from pumice.cluster.apiserver.ip_rules import fault_of_cidr, fault_of_ip
 from pumice.cluster.apiserver.label_rules import label_causes, selector_causes
 from pumice.cluster.apiserver.name_rules import named_object
 from pumice.cluster.apiserver.schema import Shape
 
 Check = Callable[[Any], Causes]  #: of a value; what is found is after the place of the field
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+
+
+Between = Callable[[Object], Iterator[Cause]]  #: of a struct: what is wrong between its fields
+_BETWEEN: dict[str, Between] = {
+    f"{version}.{name}": check
+    for version, checks in {
+        "autoscaling.v2": autoscaler_rules.CHECKS,
+        "batch.v1": job_rules.CHECKS,
+        "core.v1": quota_rules.CHECKS | service_rules.CHECKS,
+        "flowcontrol.v1": flow_rules.CHECKS,
+        "networking.v1": network_rules.CHECKS,
+    }.items()
+    for name, check in checks.items()
+}
 
 
 class _Fixed(NamedTuple):
@@ -54,6 +72,7 @@ class _Ruled(NamedTuple):
 
     fields: dict[str, _Rule]
     needed: list[tuple[str, str]]
+    between: Between | None = None
 
 
 def causes(shape: Shape, value: Object, old: Object | None) -> Causes:
@@ -70,7 +89,11 @@ def causes(shape: Shape, value: Object, old: Object | None) -> Causes:
     for name, text in rules.needed:
         if not value.get(name) and (old is None or old.get(name)):
             found.append((name, text))
-    return found
+    return found if rules.between is None else found + list(rules.between(value))
+
+
+def _below(name: str, place: str) -> str:
+    return f"{name}.{place}" if place else name
 
 
 def _field(rule: _Rule, name: str, now: Any, before: Any) -> Causes:
@@ -81,10 +104,10 @@ def _field(rule: _Rule, name: str, now: Any, before: Any) -> Causes:
     if rule.inner is None:
         return found
     if not isinstance(now, list):
-        return found + [(f"{name}.{place}", text) for place, text in causes(rule.inner, now, before)]
+        return found + [(_below(name, place), text) for place, text in causes(rule.inner, now, before)]
     for index, (item, same) in enumerate(zip_longest(now, (before or ())[: len(now)])):
         if item != same and (wrong := causes(rule.inner, item, None)):
-            found += [(f"{name}[{index}].{place}", text) for place, text in wrong]
+            found += [(_below(f"{name}[{index}]", place), text) for place, text in wrong]
     return found
 
 
@@ -102,7 +125,7 @@ def _ruled(shape: Shape) -> _Ruled:
 
 
 def _read_rules(shape: Shape) -> _Ruled:
-    found = _Ruled({}, [])
+    found = _Ruled({}, [], _BETWEEN.get(shape.name))
     for name, field in shape.fields.items():
         words = dict(option.partition("=")[::2] for option in shape.older.get(name, ()))
         if "needed" in words:
@@ -142,12 +165,19 @@ def _check(word: str, option: str) -> Check | None:
         case "name":
             return lambda now: _names(option, now)
         case "one":
-            return lambda now: [] if now in choices else unsupported("", now, choices)
+            return lambda now: [cause for place, each in _each(now) for cause in unsupported(place, each, choices)]
         case "each":
             return lambda now: [cause for one in now for cause in unsupported("", one, choices)]
         case "least":
             text = f"must be greater than or equal to {option}"
             return lambda now: [("", f"Invalid value: {now}: {text}")] if now < int(option) else []
+        case "most":
+            return lambda now: [invalid("", now, f"must be less than or equal to {option}")] if now > int(option) else []
+        case "longest":
+            return lambda now: [("", f"Too long: may not be more than {option} bytes")] if len(now.encode()) > int(option) else []
+        case "alone":
+            text = f"if '*' is present, must not specify other {_spaced(option)}"
+            return lambda now: [invalid("", now, text)] if "*" in now and len(now) > 1 else []
         case "within":
             low, high = map(int, choices)
             text = f"must be between {low} and {high}, inclusive"
@@ -162,9 +192,15 @@ def _check(word: str, option: str) -> Check | None:
             return _PLAIN.get(word)
 
 
-def _names(form: str, now: str | list[str]) -> Causes:
-    each = [("", now)] if isinstance(now, str) else [(f"[{index}]", one) for index, one in enumerate(now)]
-    return [cause for place, one in each for cause in named_object(form, one, place)]
+def _names(form: str, now: str | int | list[str]) -> Causes:
+    if isinstance(now, int):
+        return outside("", now, 65535)
+    return [cause for place, one in _each(now) for cause in named_object(form, one, place)]
+
+
+def _each(now: Any) -> list[tuple[str, Any]]:
+    """A value, or the items of a list, with their places."""
+    return [(f"[{index}]", one) for index, one in enumerate(now)] if isinstance(now, list) else [("", now)]
 
 
 def _terms(items: list[Object]) -> Causes:
@@ -182,20 +218,9 @@ def _terms(items: list[Object]) -> Causes:
     return found
 
 
-def _read(read: Callable[[str], object], what: str, example: str) -> Check:
-    """A check of what a function must be able to read."""
-
-    def check(now: Any) -> Causes:
-        found: Causes = []
-        for index, text in enumerate(now if isinstance(now, list) else [now]):
-            try:
-                read(text)
-            except ValueError:
-                place = f"[{index}]" if isinstance(now, list) else ""
-                found.append((place, f"Invalid value: {compact(text)}: must be a valid {what}, (e.g. {example})"))
-        return found
-
-    return check
+def _texts(fault: Callable[[str], str]) -> Check:
+    """A check of one text, or of each in a list."""
+    return lambda now: [invalid(place, text, wrong) for place, text in _each(now) if (wrong := fault(text))]
 
 
 def _trimmed(now: str) -> Causes:
@@ -218,8 +243,8 @@ def _weight(now: int) -> Causes:
 
 _PLAIN: dict[str, Check] = {
     "terms": _terms,
-    "ip": _read(ip_address, "IP address", "10.9.8.7 or 2001:db8::ffff"),
-    "cidr": _read(ip_network, "CIDR value", "10.9.8.0/24 or 2001:db8::/64"),
+    "ip": _texts(fault_of_ip),
+    "cidr": _texts(fault_of_cidr),
     "trimmed": _trimmed,
     "absolute": _absolute,
     "hundred": _hundred,

@@ -1,15 +1,35 @@
 """A pod's spec: its defaults, and the reasons for which the API server refuses it, as far as they concern scheduling and running."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from pumice.api import Object
-from pumice.api.quantity import quantity
+from pumice.api.quantity import QuantityError, quantity
 from pumice.api.quota import pod_totals, written
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import causes, internal
-from pumice.cluster.apiserver.field_rules import Causes, compact, duplicates, fill, missing, outside, unsupported
+from pumice.cluster.apiserver.field_rules import (
+    Causes,
+    compact,
+    duplicates,
+    fill,
+    forbidden,
+    invalid,
+    missing,
+    outside,
+    repeated,
+    required,
+    unsupported,
+)
 from pumice.cluster.apiserver.name_rules import named, named_object
+from pumice.cluster.apiserver.resource_rules import (
+    HUGE_PAGES,
+    amount_causes,
+    container_resource_causes,
+    may_overcommit,
+    pod_resource_causes,
+)
 
 _COMPUTE = ("cpu", "memory")
 _GATED = {
@@ -179,6 +199,7 @@ def spec_causes(spec: Object, path: str) -> Causes:
                 text = f"Invalid value: {compact(name)}: may not be specified when '{sharing}' is true"
                 found.append((f"{path}.securityContext.sysctls[{index}].name", text))
     found += _host_causes(spec, path) + _claim_causes(spec, path)
+    found += resource_causes(spec.get("resources") or {}, f"{path}.resources", pod_resource_causes)
     found += outside(f"{path}.activeDeadlineSeconds", spec.get("activeDeadlineSeconds", 1))
     if "schedulingGroup" in spec:
         name, place = (spec["schedulingGroup"] or {}).get("podGroupName"), f"{path}.schedulingGroup.podGroupName"
@@ -216,16 +237,19 @@ def _claim_causes(spec: Object, path: str) -> Causes:
     """The causes for refusing containers whose claims the pod has not."""
     names = dict.fromkeys(claim.get("name") for claim in spec.get("resourceClaims") or ())
     listed = f"one of: {', '.join(map(str, names))}" if names else "which is empty"
-    return [
-        (
-            f"{path}.{field}[{index}].resources.claims[{number}]",
-            f"Not found: {compact(claim.get('name'))}: must be one of the names in pod.spec.resourceClaims {listed}",
-        )
-        for field in ("containers", "initContainers")
-        for index, container in enumerate(spec.get(field) or ())
-        for number, claim in enumerate((container.get("resources") or {}).get("claims") or ())
-        if claim.get("name") not in names
-    ]
+    found: Causes = []
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            claims, place = (container.get("resources") or {}).get("claims") or (), f"{path}.{field}[{index}].resources.claims"
+            again = {*repeated((claim.get("name"), claim.get("request")) for claim in claims)}
+            for number, name in enumerate(claim.get("name") or "" for claim in claims):
+                at = f"{place}[{number}]"
+                found += [(at, f"Duplicate value: {compact(name)}")] if number in again else []
+                if not name:
+                    found.append(required(at))
+                elif name not in names:
+                    found.append((at, f"Not found: {compact(name)}: must be one of the names in pod.spec.resourceClaims {listed}"))
+    return found
 
 
 def _choice_causes(obj: Object, choices: dict[str, tuple[str, ...]], path: str) -> Causes:
@@ -308,28 +332,38 @@ def _handler_causes(container: Object, path: str) -> Causes:
     return found
 
 
-def resource_causes(resources: Object, path: str) -> Causes:
+def resource_causes(resources: Object, path: str, names: Callable[[str, str], Causes] = container_resource_causes) -> Causes:
+    """The causes for refusing requests and limits. `names` has those for refusing the name of a resource."""
     found: Causes = []
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    asked, allowed = ({name: quantity(amount).milli for name, amount in amounts.items()} for amounts in (requests, limits))
-    for field, stated, amounts in (("requests", requests, asked), ("limits", limits, allowed)):
-        for name, amount in amounts.items():
-            if amount < 0:
-                found.append((f"{path}.{field}[{name}]", f'Invalid value: "{stated[name]}": must be greater than or equal to 0'))
-            elif amount % 1000 and _is_extended(name):
-                found.append((f"{path}.{field}[{name}]", f'Invalid value: "{stated[name]}": must be an integer'))
-    for name, amount in asked.items():
-        limit = allowed.get(name)
-        if limit is not None and amount > limit:
-            text = f'Invalid value: "{requests[name]}": must be less than or equal to {name} limit of {limits[name]}'
-            found.append((f"{path}.requests", text))
-        elif amount != limit and _is_extended(name):
-            found.append((f"{path}.limits", f"Required value: Limit must be set for non overcommitable resources ({name})"))
+    for field, stated in (("limits", limits), ("requests", requests)):
+        for name, amount in stated.items():
+            place = f"{path}.{field}[{name}]"
+            found += names(name, place) + amount_causes(name, amount, place)
+            if name.startswith(HUGE_PAGES) and _is_broken(amount, name.removeprefix(HUGE_PAGES)):
+                found.append(invalid(place, str(amount), f"{amount} is not positive integer multiple of {name}"))
+    for name, amount in requests.items():
+        limit = limits.get(name)
+        if limit is None:
+            if not may_overcommit(name):
+                found.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+            continue
+        above = quantity(amount).milli - quantity(limit).milli
+        if above > 0 or (above and not may_overcommit(name)):
+            relation = "less than or equal to" if may_overcommit(name) else "equal to"
+            found.append(invalid(f"{path}.requests", str(amount), f"must be {relation} {name} limit of {limit}"))
+    asked = {*requests, *limits}
+    if any(name.startswith(HUGE_PAGES) for name in asked) and not asked & {*_COMPUTE}:
+        found.append(forbidden(path, "HugePages require cpu or memory"))
     return found
 
 
-def _is_extended(name: str) -> bool:
-    return "/" in name and not name.startswith("kubernetes.io/") and not name.startswith("requests.")
+def _is_broken(amount: Any, page: str) -> bool:
+    """Whether an amount is none of whole pages."""
+    try:
+        return quantity(amount).milli % quantity(page).milli != 0
+    except (QuantityError, ZeroDivisionError):
+        return True
 
 
 def _toleration_causes(spec: Object, path: str) -> Causes:

@@ -22,7 +22,24 @@ RULES = frozenset(
 )
 #: those that `older_rules` heeds
 OLDER_RULES = frozenset(
-    {"name", "one", "each", "least", "within", "needed", "fixed", "once", "distinct", "labels", "template", "terms", "opaque"}
+    {
+        "name",
+        "one",
+        "each",
+        "least",
+        "most",
+        "within",
+        "longest",
+        "alone",
+        "needed",
+        "fixed",
+        "once",
+        "distinct",
+        "labels",
+        "template",
+        "terms",
+        "opaque",
+    }
     | {"ip", "cidr", "trimmed", "absolute", "hundred", "weight"}
 )
 

@@ -2,12 +2,11 @@
 
 import base64
 import binascii
-import re
 
 from pumice.api import Object
-from pumice.cluster.apiserver.field_rules import Causes
+from pumice.cluster.apiserver.field_rules import Causes, invalid
+from pumice.cluster.apiserver.name_rules import named
 
-_KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
 _LARGEST = 2**20  #: bytes of all values together
 #: the keys that Secrets of a type must have: all of these, or one of these
 _ALL_OF = {"kubernetes.io/tls": ("tls.crt", "tls.key"), "kubernetes.io/dockercfg": (".dockercfg",)}
@@ -40,7 +39,7 @@ def secret_causes(secret: Object, old: Object | None) -> Causes:
 def config_map_causes(config_map: Object, old: Object | None) -> Causes:
     data, binary = config_map.get("data") or {}, config_map.get("binaryData") or {}
     found = _key_causes(data, "data") + _key_causes(binary, "binaryData") + _kept_causes(config_map, old, ("data", "binaryData"))
-    found += [(f"data[{key}]", "Invalid value: duplicate of key present in binaryData") for key in data if key in binary]
+    found += [invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary]
     if sum(len(value.encode()) for value in data.values()) + sum(len(value) * 3 // 4 for value in binary.values()) > _LARGEST:
         found.append(("", f"Too long: may not be more than {_LARGEST} bytes"))
     return found
@@ -49,13 +48,7 @@ def config_map_causes(config_map: Object, old: Object | None) -> Causes:
 def _key_causes(data: Object, field: str) -> Causes:
     found: Causes = []
     for key in data:
-        if len(key) > 253:
-            found.append((f"{field}[{key[:20]}...]", "Invalid value: must be no more than 253 characters"))
-        elif not _KEY.match(key):
-            rule = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-            found.append((f"{field}[{key}]", f'Invalid value: "{key}": {rule}'))
-        elif key == "." or key.startswith(".."):
-            found.append((f"{field}[{key}]", f'Invalid value: "{key}": must not be "." and must not start with ".."'))
+        found += named("key", key, f"{field}[{key}]")
     return found
 
 

@@ -120,6 +120,8 @@ class ServiceAllocator:
         if kind.resource != _SERVICES:
             return
         spec = service["spec"]
+        if old is not None:
+            _leave(spec, old["spec"])
         if spec.get("type") != "ExternalName" and spec.get("clusterIP") != NONE:
             self._give_address(kind, service, _addresses(old))
         if spec.get("type") in ("NodePort", "LoadBalancer"):
@@ -215,6 +217,28 @@ def _is_address(text: str, of: type[IPv4Address] | type[IPv6Address]) -> bool:
 
 def _ports(service: Object | None) -> set[int]:
     return {port["nodePort"] for port in (service or {}).get("spec", {}).get("ports") or () if port.get("nodePort")}
+
+
+#: what only Services of these types have
+_OF_TYPES = {
+    ("ClusterIP", "LoadBalancer", "NodePort"): ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"),
+    ("LoadBalancer", "NodePort"): ("externalTrafficPolicy",),
+    ("LoadBalancer",): ("allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort"),
+}
+
+
+def _leave(spec: Object, before: Object) -> None:
+    """Take what the type of a Service does not have out of it, if its former type had it and it is as it was."""
+    for types, fields in _OF_TYPES.items():
+        for field in fields if before["type"] in types and spec["type"] not in types else ():
+            if spec.get(field) == before.get(field):
+                spec.pop(field, None)
+    exposed = ("LoadBalancer", "NodePort")
+    if before["type"] in exposed and spec["type"] not in exposed:
+        had = {port.get("nodePort") for port in before.get("ports") or ()}
+        for port in spec.get("ports") or ():
+            if port.get("nodePort") in had:
+                port.pop("nodePort", None)
 
 
 def _keep(ports: list[Object], old: Object | None) -> None:

@@ -63,29 +63,18 @@ def default_node(node: Object) -> None:
     status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
 
 
-#: what a Service without an address of its own has not, also if it had one before
-_ADDRESSED = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", "externalTrafficPolicy")
-
-
 def default_service(service: Object) -> None:
     spec = service.setdefault("spec", {})
     fill(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
-    exposed = spec["type"] in ("NodePort", "LoadBalancer")
     for port in spec.get("ports", ()):
-        if not exposed:
-            port.pop("nodePort", None)
         fill(port, {"protocol": "TCP", "targetPort": port.get("port")})
     if spec["type"] == "ExternalName":
-        for field in _ADDRESSED:
-            spec.pop(field, None)
         return
     fill(spec, {"internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"})
     if spec.get("clusterIP"):
         spec["clusterIPs"] = spec.get("clusterIPs") or [spec["clusterIP"]]
-    if exposed:
+    if spec["type"] in ("NodePort", "LoadBalancer"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
-    else:
-        spec.pop("externalTrafficPolicy", None)
     service.setdefault("status", {"loadBalancer": {}})
 
 
@@ -237,14 +226,14 @@ _WITHOUT_STATUS = Strategy(begin=_no_status)
 _TABLE = {
     "pods": Strategy(pod_spec.begin, pod_spec.default_pod, pod_updates.causes),
     "nodes": Strategy(default=default_node, causes=object_checks.node_causes),
-    "namespaces": Strategy(started(phase="Active"), default_namespace),
+    "namespaces": Strategy(started(phase="Active"), default_namespace, object_checks.namespace_causes),
     "services": Strategy(_no_status, default_service, object_checks.service_causes),
     "secrets": Strategy(default=default_secret, causes=secret_checks.secret_causes),
     "configmaps": Strategy(causes=secret_checks.config_map_causes),
     "persistentvolumes": Strategy(started(phase="Pending"), _OF_VOLUMES, object_checks.volume_causes),
     "persistentvolumeclaims": Strategy(started(phase="Pending"), filled(spec={"volumeMode": "Filesystem"}), object_checks.claim_causes),
     "resourcequotas": Strategy(_no_status, causes=object_checks.quota_causes),
-    "limitranges": Strategy(default=default_limit_range, causes=object_checks.limit_range_causes),
+    "limitranges": Strategy(default=default_limit_range),
     "replicationcontrollers": Strategy(_no_status, default_controller, object_checks.workload_causes),
     "deployments.apps": Strategy(_no_status, default_deployment, object_checks.workload_causes),
     "replicasets.apps": Strategy(_no_status, workload({"replicas": 0}, replicas=1), object_checks.workload_causes),

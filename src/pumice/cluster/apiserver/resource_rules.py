@@ -1,0 +1,61 @@
+"""What names and amounts of resources may be: for containers, for pods as a whole, and in quotas."""
+
+from pumice.api.quantity import quantity
+from pumice.cluster.apiserver.field_rules import Causes, invalid, is_negative, unsupported
+from pumice.cluster.apiserver.name_rules import misnamed, named
+
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_COUNTED = frozenset(
+    {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims"}
+    | {"services.nodeports", "services.loadbalancers"}
+)
+OF_QUOTAS = {*_COMPUTE, *_COUNTED, "requests.storage", *(f"{side}.{name}" for side in ("requests", "limits") for name in _COMPUTE)}
+HUGE_PAGES = "hugepages-"
+
+
+def is_extended(name: str) -> bool:
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.") and not misnamed("label", f"requests.{name}")
+
+
+def may_overcommit(name: str) -> bool:
+    """Whether containers may request less of a resource than their limit."""
+    return ("/" not in name or "kubernetes.io/" in name) and not name.startswith(HUGE_PAGES)
+
+
+def is_quota_resource(name: str) -> bool:
+    """Whether quotas know a resource without a domain."""
+    return name in OF_QUOTAS or name.removeprefix("requests.").startswith(HUGE_PAGES)
+
+
+def resource_name_causes(name: str, place: str) -> Causes:
+    """The causes for refusing a name as that of a resource."""
+    if found := named("label", name, place):
+        return found
+    is_known = "/" in name or name == "storage" or is_quota_resource(name)
+    return [] if is_known else [invalid(place, name, "must be a standard resource type or fully qualified")]
+
+
+def container_resource_causes(name: str, place: str) -> Causes:
+    """The same of a name as that of a resource of containers."""
+    if name in _COMPUTE:
+        return []
+    found = resource_name_causes(name, place)
+    if "/" not in name:
+        wrong = "" if name in _COMPUTE or name.startswith(HUGE_PAGES) else "must be a standard resource for containers"
+    else:
+        wrong = "" if "kubernetes.io/" in name or is_extended(name) else "doesn't follow extended resource name standard"
+    return [*found, invalid(place, name, wrong)] if wrong else found
+
+
+def pod_resource_causes(name: str, place: str) -> Causes:
+    """The same of a name as that of a resource of pods as a whole."""
+    is_right = name in ("cpu", "memory") or name.startswith(HUGE_PAGES)
+    return resource_name_causes(name, place) or ([] if is_right else unsupported(place, name, ("cpu", HUGE_PAGES, "memory")))
+
+
+def amount_causes(name: str, amount: str, place: str) -> Causes:
+    """The causes for refusing an amount of a resource."""
+    if is_negative(amount):
+        return [invalid(place, str(amount), "must be greater than or equal to 0")]
+    is_odd = (name in _COUNTED or is_extended(name)) and quantity(amount).milli % 1000
+    return [invalid(place, str(amount), "must be an integer")] if is_odd else []
