@@ -18,7 +18,7 @@ def by(*more: str) -> Policy:
 
 def given(group: PodGroupBuilder, *pods: PodBuilder) -> Cluster:
     """Four nodes of 4 in two racks, full; of queue `small` no more than 6."""
-    nodes = [node(f"n{number}").cpu(4) for number in range(1, 5)]
+    nodes = [node(f"n{number}").has(cpu=4, memory="8Gi") for number in range(1, 5)]
     racks = (hypernode("r1").holds("n1", "n2"), hypernode("r2").holds("n3", "n4"))
     old = [pod(f"old-{number}").cpu(4).gang("old").on(f"n{number}") for number in range(1, 5)]
     return cluster(*nodes, *racks, queue("small").capability(cpu=6), podgroup("old").phase("Running"), *old, group, *pods)
@@ -68,6 +68,23 @@ def test_who_only_waits_can_run(group: PodGroupBuilder) -> None:
     told = fits(given(group, *pods(count, 4)), by(), NOW, "job/j")
     assert told.bound is None
     assert told.line == "job/j can run here"
+
+
+@pytest.mark.parametrize(
+    ("group", "runs"),
+    [
+        (podgroup("j", 1), True),
+        (podgroup("j", 2), False),
+        (podgroup("j", 1).roles(small=1), True),
+        (podgroup("j", 1).roles(large=1), False),
+        (podgroup("j", 1).roles(large=2), True),
+        (podgroup("j", 1).queue("small"), True),
+    ],
+)
+def test_a_job_can_run_without_pods_that_it_does_not_need(group: PodGroupBuilder, runs: bool) -> None:
+    made = given(group, pod("l").cpu(50).gang("j").role("large"), pod("s").cpu(2).memory("1Gi").gang("j").role("small"))
+    assert (fits(made, by(), NOW, "job/j").bound is None) == runs
+    assert fits(made, by(), NOW, "pod/l").bound is not None
 
 
 def test_who_waits_for_a_claim_is_told_so_unless_something_else_bounds_it() -> None:

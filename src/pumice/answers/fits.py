@@ -4,6 +4,7 @@ Only rules that do not depend on other running pods are asked: host ports, topol
 not exist, or is not bound yet, is no bound, as it may still come.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -75,6 +76,7 @@ def bounded(seen: Look, name: str) -> Fit:
         if headline is not None:
             return Fit(name, headline)
     awaited: list[str] = []
+    first, others = None, waits.tasks  #: the first bound, and the pods that are not bound
     for task in {task.template: task for task in waits.tasks}.values():
         evaluation = _evaluation(seen, task)
         if evaluation is not None:
@@ -83,8 +85,19 @@ def bounded(seen: Look, name: str) -> Fit:
                 continue
             headline, largest = _by_nodes(session, waits, task, evaluation)
             if headline is not None:
-                return Fit(name, headline, largest)
+                first = first or Fit(name, headline, largest)
+                others = [other for other in others if other.template is not task.template]
+    if first is not None and not _may_start_with(waits.job, others):
+        return first
     return Fit(name, waits_for=tuple(dict.fromkeys(awaited)))
+
+
+def _may_start_with(job: Job | None, tasks: list[Task]) -> bool:
+    """Whether the job may start although of its waiting pods only these ever find a node."""
+    if job is None or job.group is None or not tasks or job.ready_count + len(tasks) < job.min_member:
+        return False
+    roles = Counter(task.role for task in tasks) + Counter(job.allocated_by_role)
+    return job.min_member < job.role_minimum_total or all(roles[role] >= least for role, least in job.role_minimum.items())
 
 
 def claims(keys: Sequence[str]) -> str:
@@ -100,10 +113,9 @@ def _evaluation(seen: Look, task: Task) -> Evaluation | None:
 
 def _by_quota(session: Session, job: Job) -> Headline | None:
     """The headline if the job's queue, or an ancestor of it, may never hold what must start together; else None."""
-    least = sorted((task.template.request for task in job.tasks.values()), key=lambda request: float(request.sum()))[
-        : max(job.min_member, 1)
-    ]
-    needed: Vector = np.maximum(np.sum(least, axis=0), job.min_resources) if least else job.min_resources
+    requests = [task.template.request for task in job.tasks.values()]
+    least = np.sort(requests, axis=0)[: max(job.min_member, 1)] if requests else []
+    needed: Vector = np.maximum(np.sum(least, axis=0), job.min_resources)
     entitled = {
         name: limit
         for plugin in ("capacity", "proportion")
