@@ -20,6 +20,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import CPU
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing.builders import PodBuilder, podgroup, queue
+from tests.kube_scheduler import native
 from tests.kube_scheduler.stage import KUBE_DEFAULT, Outcome, cluster, document, existing, machine, play, policy, profile, run, waiting
 
 PACK = (
@@ -35,6 +36,13 @@ def test_the_more_important_pod_comes_first_then_the_older() -> None:
     assert play(one, late, early).binds == {"early": "a"}
     assert play(one, early, late.priority(1)).binds == {"late": "a"}
     assert play(one, late, waiting("unknown")).binds == {"unknown": "a"}
+
+
+def test_tolerations_compare_numbers_only_with_the_gate() -> None:
+    tainted = machine("n1").taint("level", "5")
+    above = waiting("p").having("spec", "tolerations", value=[{"key": "level", "operator": "Gt", "value": "3"}])
+    assert play(tainted, above).waiting["p"].startswith("0/1 nodes are available: 1 node(s) had untolerated taint(s).")
+    assert native.play(tainted, above, gates={"TaintTolerationComparisonOperators": True}).binds == {"p": "n1"}
 
 
 def test_of_equal_pods_the_first_in_the_input_comes_first() -> None:

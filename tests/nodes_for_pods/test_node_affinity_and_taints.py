@@ -117,8 +117,11 @@ def test_preferred_terms_add_their_weights_and_the_greatest_sum_is_a_hundred() -
 def test_a_taint_is_tolerated_by_key_effect_and_value(toleration: dict[str, Any], expected: bool) -> None:
     asker = pod("p").having("spec", "tolerations", value=[toleration])
     made = cluster(node("a").taint("k", "5"), node("b").taint("soft", "", "PreferNoSchedule"), asker)
-    refused = refusals(made, "default/p", TaintFilter())
-    assert refused == ({} if expected else {"a": "node(s) had untolerated taint(s)!"})
+    untolerated = {"a": "node(s) had untolerated taint(s)!"}
+    by_default = {} if expected and toleration.get("operator") not in ("Gt", "Lt") else untolerated
+    assert refusals(made, "default/p", TaintFilter()) == by_default
+    made.nodes.numeric_taints = True
+    assert refusals(made, "default/p", TaintFilter()) == ({} if expected else untolerated)
 
 
 def test_fewer_taints_that_only_prefer_are_better() -> None:

@@ -145,7 +145,7 @@ def untolerated(table: Nodes, task: Task, row: int) -> tuple[str, ...]:
 
 def _untolerated(table: Nodes, task: Task, row: int) -> list[Taint]:
     given = task.template.spec.tolerations or ()
-    return [taint for taint in table.wire[row].spec.taints or () if taint.effect in HARD and not tolerated(taint, given)]
+    return [taint for taint in table.taints(row) if taint.effect in HARD and not tolerated(taint, given, table)]
 
 
 def _remedy(cluster: Cluster, task: Task, whose: str, because: Because, choice: Choice, row: int) -> tuple[Change, ...]:

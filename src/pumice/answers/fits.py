@@ -114,8 +114,8 @@ def _evaluation(seen: Look, task: Task) -> Evaluation | None:
 def _by_quota(session: Session, job: Job) -> Headline | None:
     """The headline if the job's queue, or an ancestor of it, may never hold what must start together; else None."""
     requests = [task.template.request for task in job.tasks.values()]
-    least = np.sort(requests, axis=0)[: max(job.min_member, 1)] if requests else []
-    needed: Vector = np.maximum(np.sum(least, axis=0), job.min_resources)
+    least = np.sort(requests, axis=0)[: max(job.min_member, 1)].sum(axis=0) if requests else job.min_resources
+    needed: Vector = np.maximum(least, job.min_resources)
     entitled = {
         name: limit
         for plugin in ("capacity", "proportion")

@@ -56,7 +56,7 @@ class NodesFor:
         found = np.zeros(len(self.table), bool)
         given = self.template.spec.tolerations or ()
         for row in np.flatnonzero(self.alive & self.table.cordoned).tolist():
-            taints = [each for each in self.table.wire[row].spec.taints or () if each.effect in HARD and not tolerated(each, given)]
+            taints = [each for each in self.table.taints(row) if each.effect in HARD and not tolerated(each, given, self.table)]
             found[row] = all(taint.key == UNSCHEDULABLE for taint in taints)
         return found
 

@@ -32,6 +32,7 @@ MOST_CELLS = 1 << 26  #: of masks that are kept: pods may state very many requir
 class Nodes:
     def __init__(self, dimensions: Dimensions) -> None:
         self.dimensions = dimensions
+        self.numeric_taints = False  #: tolerations may compare the values of taints as numbers (gate TaintTolerationComparisonOperators)
         self.names: list[str] = []
         self.rows: dict[str, int] = {}
         self.wire: list[Node] = []

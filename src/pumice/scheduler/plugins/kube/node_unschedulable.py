@@ -8,7 +8,7 @@ from pumice.scheduler.engine import Filter, Reach, Reason, Refused, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, row_of
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.taint_toleration import tolerated
+from pumice.scheduler.plugins.kube.taint_toleration import tolerates
 
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 REFUSAL = Reason("node(s) were unschedulable", final=True)
@@ -20,7 +20,7 @@ class NodeUnschedulable(Filter):
     reads_amounts = False
 
     def prepare(self, task: Task) -> Any:
-        return None if tolerated(CORDON, task.template.spec.tolerations or ()) else task
+        return None if any(tolerates(each, CORDON) for each in task.template.spec.tolerations or ()) else task
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         return [Refused(nodes.of(nodes.table.cordoned), REFUSAL)]  # type: ignore[arg-type]

@@ -10,14 +10,15 @@ from pumice.api.pod import Toleration
 from pumice.api.selectors import integer
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scorer, Scores, View, to_hundred
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, allows, always
-from pumice.scheduler.model import Cluster, Task
+from pumice.scheduler.model import Cluster, Nodes, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 
 REFUSAL = Reason("node(s) had untolerated taint(s)", final=True)
 HARD = ("NoSchedule", "NoExecute")
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
+def tolerates(toleration: Toleration, taint: Taint, *, numbers: bool = False) -> bool:
+    """`numbers`: the operators that compare numbers count, which in Kubernetes is a gate, off by default."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -27,7 +28,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
             return (toleration.value or "") == (taint.value or "")
         case "Exists":
             return True
-        case "Gt" | "Lt":
+        case "Gt" | "Lt" if numbers:
             mine, theirs = integer(toleration.value), integer(taint.value)
             if mine is None or theirs is None:
                 return False
@@ -35,8 +36,8 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return False
 
 
-def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    return any(tolerates(toleration, taint) for toleration in tolerations)
+def tolerated(taint: Taint, tolerations: Iterable[Toleration], table: Nodes) -> bool:
+    return any(tolerates(toleration, taint, numbers=table.numeric_taints) for toleration in tolerations)
 
 
 class TaintFilter(Filter):
@@ -49,7 +50,7 @@ class TaintFilter(Filter):
 
     def refuse(self, tolerations: Any, nodes: View) -> Sequence[Refused]:
         codes, lists = nodes.table.taint_codes()
-        bad = [any(taint.effect in HARD and not tolerated(taint, tolerations) for taint in taints) for taints in lists]
+        bad = [any(taint.effect in HARD and not tolerated(taint, tolerations, nodes.table) for taint in taints) for taints in lists]
         return [Refused(nodes.of(np.array(bad, bool)[codes]), REFUSAL)] if any(bad) else []  # type: ignore[arg-type]
 
 
@@ -66,7 +67,8 @@ class TaintScorer(Scorer):
 
     def score(self, tolerations: Any, nodes: View) -> Scores:
         codes, lists = nodes.table.taint_codes()
-        counts = [sum(t.effect == "PreferNoSchedule" and not tolerated(t, tolerations) for t in taints) for taints in lists]
+        soft = [[taint for taint in taints if taint.effect == "PreferNoSchedule"] for taints in lists]
+        counts = [sum(not tolerated(taint, tolerations, nodes.table) for taint in taints) for taints in soft]
         return nodes.of(np.array(counts, float)[codes]) if any(counts) else np.zeros(len(nodes))  # type: ignore[return-value]
 
     def normalize(self, scores: Scores) -> Scores:
