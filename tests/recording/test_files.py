@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import zlib
 from pathlib import Path
 
@@ -216,14 +218,42 @@ def test_a_file_has_its_end_by_age(tmp_path: Path) -> None:
         writer.close()
 
 
-def test_a_disk_that_fails_ends_the_file_and_not_the_program(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_while_a_disk_hangs_no_more_waits_for_it_and_then_a_new_file_begins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What waits to begin a file is the whole state."""
+    goes_on, begun = threading.Event(), 0
+
+    def hanging() -> list[Entry]:
+        goes_on.wait()
+        return SAID[:2]
+
+    writer = Writer(tmp_path, Retention())
+    writer.begin(hanging)
+    for number in range(3 * file_format.MOST_WAITING):
+        if writer.wants_another():
+            begun += 1
+        writer.add(lambda number=number: [Removed(float(number), "Pod", "default/p")])
+    goes_on.set()
+    while not writer.wants_another():
+        time.sleep(0.01)
+    writer.add(lambda: [Whole(1.0)])
+    writer.begin(lambda: SAID)
+    writer.close()
+    first, second = (list(entries(path, pytest.fail)) for path in files_of(tmp_path))
+    assert begun == 0 and second == SAID
+    assert [each.at for each in first[2:]] == list(range(len(first) - 2)), "no gap, and nothing after the gap"
+    assert caplog.text.count("writing is too slow") == 1
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), LookupError("a fault of ours")])
+def test_a_disk_that_fails_ends_the_file_and_not_the_program(tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception) -> None:
     def full() -> list[Entry]:
-        raise OSError(28, "No space left on device")
+        raise error
 
     writer = Writer(tmp_path, Retention())
     writer.begin(lambda: SAID[:2])
     writer.add(full)
     writer.add(lambda: SAID[2:])
+    writer.begin(lambda: SAID)
     writer.close()
-    assert "No space left on device" in caplog.text
-    assert list(entries(files_of(tmp_path)[0], pytest.fail)) == SAID[:2]
+    assert str(error.args[-1]) in caplog.text
+    assert [list(entries(path, pytest.fail)) for path in files_of(tmp_path)] == [SAID[:2], SAID]

@@ -102,6 +102,8 @@ class Writer:
 
     def wants_another(self) -> bool:
         """Whether the next entries should go to a new file."""
+        if self._began_at == NEVER and not self._waiting.empty():
+            return False  # after a gap the disk catches up first
         file, age_s = self._file, time.monotonic() - self._began_at
         if file is None:
             return age_s >= min(PAUSE_S, self._retention.file_s)
@@ -113,9 +115,11 @@ class Writer:
         self._waiting.put((True, batch))
 
     def add(self, batch: Batch) -> None:
+        if self._began_at == NEVER:
+            return
         if self._waiting.qsize() < MOST_WAITING:
             self._waiting.put((False, batch))
-        elif self._began_at > NEVER:
+        else:
             self._began_at = NEVER  # after a gap, a new file with a snapshot of its own is needed
             log.error("%s: writing is too slow, a part is left out", self._folder)
 
@@ -132,8 +136,9 @@ class Writer:
                     self._begin()
                 if self._file is not None:
                     self._file.write(list(map(self._hide, batch())))
-            except OSError as error:
-                log.error("%s cannot be written: %s", self._folder, error.strerror)
+            except Exception as error:
+                why = error.strerror if isinstance(error, OSError) else error
+                log.error("%s cannot be written: %s", self._folder, why, exc_info=not isinstance(error, OSError))
                 self._end()
             if self._waiting.empty():
                 time.sleep(GATHER_S)  # to wake this thread for each cycle would cost the scheduler more than the cycle's record
