@@ -17,8 +17,10 @@ from pumice.cluster.apiserver import DeleteOptions
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
-from pumice.live.controllers.loop import AT_ONCE
+from pumice.live.controllers.loop import AT_ONCE, Controllers
 from pumice.live.lifecycle import LostLead
+from tests.live.memory import MemoryServer
+from tests.live.virtual import VirtualClock, run as virtual
 from tests.live_controllers.scene import JOBS, QUEUES, Scene, play, until, working
 
 
@@ -168,6 +170,16 @@ def test_a_successor_takes_up_the_work_where_it_lies() -> None:
             assert (stage.find("secrets", "handed-ssh") or {})["data"] == key
 
     play(story)
+
+
+def test_an_object_that_baffles_us_at_the_start_ends_the_program_instead_of_keeping_it_waiting() -> None:
+    async def story() -> None:
+        api = MemoryServer()
+        api.put(kinds.QUEUES, "odd", metadata={"ownerReferences": [{"name": "without a uid"}]})
+        with pytest.raises(KeyError):
+            await Controllers(api, volcano_controllers(rsa_key_pair), VirtualClock()).run()
+
+    virtual(story())
 
 
 def test_without_the_lead_nothing_is_written() -> None:

@@ -35,7 +35,7 @@ from pumice.controllers.work_queue import KeyQueue, QueuedKey
 from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
 from pumice.live.clock import Clock, WallClock
 from pumice.live.fault_log import FirstOfMany
-from pumice.live.lifecycle import LostLead
+from pumice.live.lifecycle import LostLead, first
 from pumice.live.object_cache import ObjectCache, whole
 from pumice.live.scopes import LABELLED, REQUIRED, RESOURCES, SELDOM_SERVED, followed, scopes, single_scopes
 from pumice.live.synced import synced
@@ -215,6 +215,7 @@ class Controllers:
         self._busy: dict[Hashable, asyncio.Task[None]] = {}  #: the task on each object that is worked on
         self._parked: dict[Hashable, deque[QueuedKey]] = {}  #: the keys that wait for a task on their object
         self._failure: BaseException | None = None
+        self._broken = asyncio.Event()  #: a background task has failed
         self.cache.wake = self._stirred.set
 
     @property
@@ -229,12 +230,8 @@ class Controllers:
         for task in background:
             task.add_done_callback(self._background_ended)
         try:
-            await synced(
-                [reflector for kind, reflector in self._following.items() if kind in REQUIRED],
-                [reflector for kind, reflector in self._following.items() if kind not in REQUIRED and kind not in SELDOM_SERVED],
-                self._sync_timeout_s,
-                [self._following[kind] for kind in self._following.keys() & SELDOM_SERVED],
-            )
+            await first(self._all_synced(), self._broken.wait())
+            self._check()
             self.synced.set()
             log.info("the cluster was read; these controllers work: %s", ", ".join(self._names))
             while True:
@@ -246,15 +243,28 @@ class Controllers:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _all_synced(self) -> None:
+        await synced(
+            [reflector for kind, reflector in self._following.items() if kind in REQUIRED],
+            [reflector for kind, reflector in self._following.items() if kind not in REQUIRED and kind not in SELDOM_SERVED],
+            self._sync_timeout_s,
+            [self._following[kind] for kind in self._following.keys() & SELDOM_SERVED],
+        )
+
+    def _check(self) -> None:
+        """Raise the failure of a background task."""
+        if self._failure is not None:
+            raise self._failure
+
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             self._failure = task.exception()
+            self._broken.set()
             self._stirred.set()
 
     def _turn(self) -> None:
         """Begin work on all keys that are due. Raises the failure of a background task."""
-        if self._failure is not None:
-            raise self._failure
+        self._check()
         self._stirred.clear()
         self._queue.observe(self.cache.take(), self.cache)
         while len(self._busy) < self._width:
