@@ -153,6 +153,22 @@ def test_changes_come_in_their_order_after_who_has_the_state_for_himself() -> No
     asyncio.run(story())
 
 
+def test_a_change_that_fails_fails_for_who_waits_for_it_and_for_no_cycle() -> None:
+    async def story() -> None:
+        writer, made = SingleWriter(), list[int]()
+        async with writer.alone():
+            answer = asyncio.create_task(writer.changed(lambda: 1 // 0))
+            await asyncio.sleep(0)
+            writer.change(made.append, 1)
+        assert made == [1] and not writer.is_taken
+        with pytest.raises(ZeroDivisionError):
+            await answer
+        with pytest.raises(ZeroDivisionError):
+            await writer.changed(lambda: 1 // 0)
+
+    asyncio.run(story())
+
+
 def test_a_cycle_that_fails_loses_no_change() -> None:
     async def story() -> None:
         writer, made = SingleWriter(on_a_thread), list[int]()

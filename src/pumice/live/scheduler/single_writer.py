@@ -85,8 +85,15 @@ class SingleWriter:
     async def changed(self, make: Callable[[], T]) -> T:
         """Apply a change like `change`, and return its result."""
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.change(lambda: None if answer.done() else answer.set_result(make()))
+        self.change(self._answer, make, answer)
         return await answer
+
+    def _answer(self, make: Callable[[], T], answer: asyncio.Future[T]) -> None:
+        if not answer.done():
+            try:
+                answer.set_result(make())
+            except Exception as error:  # of who waits for the result, and of no cycle
+                answer.set_exception(error)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Where]:
