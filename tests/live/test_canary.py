@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,11 @@ from pumice.cli.scheduler import scheduler as command
 from pumice.live.scheduler.canary_share import CanaryShare, share_of
 from pumice.live.scheduler.comparison import page
 from pumice.live.scheduler.options import Options, Sharding
+from pumice.live.scheduler.process import Replica, SchedulerSettings
 from pumice.live.scheduler.sent_status import KEPT_OTHERS
 from pumice.live.scheduler.shadow import Canary, Shadow
+from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.framework.policy import Policy
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, policy, running, scheduling, server, until
 from tests.live.virtual import VirtualClock, run
@@ -140,6 +144,32 @@ def test_a_namespace_is_a_share_too_and_who_leaves_the_share_is_left_alone() -> 
     assert set(run(story(arrives, "namespace/other"))) == set()
     assert set(run(story(arrives, "namespace/default"))) == {"job-0"}
     assert set(run(story(leaves, "queue/ours"))) == set()
+
+
+class Readable(MemoryServer):
+    def fenced(self, may_write: Callable[[], bool]) -> Readable:
+        return self
+
+
+def test_who_compares_follows_the_configuration_too(tmp_path: Path) -> None:
+    conf = tmp_path / "conf"
+    conf.write_text(DEFAULT)
+
+    async def story() -> None:
+        def load() -> Policy:
+            return policy(conf.read_text())
+
+        replica = Replica(None, SchedulerSettings(canary("queue/ours"), load, conf.read_text, conf_path=str(conf)))  # type: ignore[arg-type]
+        working = asyncio.ensure_future(replica._work(Readable(), load()))  # type: ignore[arg-type]
+        await until(lambda: replica._shadow is not None and replica._shadow.synced.is_set())
+        conf.write_text(PREEMPTING)
+        assert replica._shadow is not None and replica._scheduler is not None
+        for each in (replica._scheduler, replica._shadow):
+            await until(lambda each=each: each.policy.has_action("preempt"))  # type: ignore[misc]
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    run(story())
 
 
 def test_a_share_is_named_by_kind() -> None:

@@ -13,15 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from msgspec import convert
 
 from pumice.answers import whatif
+from pumice.api.core import Node
 from pumice.inputs.recording import snapshot
 from pumice.inputs.recording.entry_format import Eviction
-from pumice.inputs.recording.file_format import Retention, files_of
+from pumice.inputs.recording.file_format import Retention, entries, files_of
 from pumice.inputs.recording.replay import Replay, decide, differences, opened
 from pumice.inputs.recording.snapshot import Snapshot
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.past_evictions import past_evictions
+from pumice.scheduler.model import Cluster
 from tests.live.faults import Faults, Faulty, Plan, plans
 from tests.live.situations import SITUATIONS, volume_controller
 from tests.recording.recorded import a_minute, all_alike, policy_of, recorded
@@ -83,6 +85,13 @@ def test_each_file_of_a_folder_can_be_read_alone(
     assert list(Snapshot(last.cluster).objects()) == list(Snapshot(scheduler.cluster).objects())
 
 
+def baffled(cluster: Cluster) -> None:
+    """A question that fails, though all that it did to the state was undone."""
+    cluster.put("Node", convert({"metadata": {"name": "made-up"}}, Node))
+    cluster.remove("Node", "made-up")
+    raise LookupError
+
+
 def test_what_is_only_asked_is_not_recorded(tmp_path: Path) -> None:
     """What if changes the state and puts it back."""
     situation = SITUATIONS["one is too large"]
@@ -92,12 +101,15 @@ def test_what_is_only_asked_is_not_recorded(tmp_path: Path) -> None:
             await asyncio.sleep(5)
             answer = await scheduler.look(lambda cluster: whatif(cluster, scheduler.policy, scheduler.clock.now(), "job/large"))
             assert answer.options
+        with pytest.raises(LookupError):
+            await scheduler.look(baffled)
 
     scheduler = recorded(tmp_path, situation.build(), story, situation.conf)
     replay = as_replayed(tmp_path)
     assert all_alike(replay)
     named = [{(kind, str(item)) for kind, item in Snapshot(cluster).objects()} for cluster in (replay.cluster, scheduler.cluster)]
     assert named[0] == named[1]
+    assert "made-up" not in str([[*entries(path, pytest.fail)] for path in files_of(tmp_path)])
 
 
 def test_a_cycle_that_decides_otherwise_is_told_pod_by_pod(tmp_path: Path) -> None:

@@ -126,8 +126,10 @@ class BlackBox(Keeper):
     def away(self) -> Iterator[None]:
         """A context in which changes of the state are only tried out, and so not recorded."""
         before = len(self.cluster.tape)
-        yield
-        del self.cluster.tape[before:]
+        try:
+            yield
+        finally:
+            del self.cluster.tape[before:]
 
     # -- in the cycle
 

@@ -256,6 +256,8 @@ class Replica:
     def _adopt(self, policy: Policy) -> None:
         assert self._scheduler is not None
         self._scheduler.adopt(policy)
+        if self._shadow is not None:
+            self._shadow.adopt(policy)
         self._metrics.config_ok.set(1)
         self._metrics.config_at.set(self._clock.now())
         self._scheduler.tell(EventRecord(self._regarding(), "Normal", "ConfigurationReloaded", f"{self._settings.conf_path} is in force"))
