@@ -36,7 +36,9 @@ from pumice.cluster.nodes.stage import read_stages
 
 PATIENCE_S = 900.0
 NODES = 500
+GPU = "nvidia.com/gpu"
 RECLAIMING = VICTIMS.format(action="reclaim")
+BY_DESERVED = RECLAIMING.replace("proportion", "capacity")
 IN_RACKS = RECLAIMING + "  - name: network-topology-aware\n"
 COHORTS = VICTIMS.format(action="preempt, reclaim").replace("proportion", "capacity\n    enableHierarchy: true")
 MOVING = """\
@@ -53,7 +55,7 @@ tiers:
 def job(
     name: str, pods: int, queue: str, *, runs_s: float | None = None, priority: str = "", topology: bool = False, **requests: str
 ) -> Object:
-    asked = {key.replace("gpu", "nvidia.com/gpu"): value for key, value in requests.items()}
+    asked = {key.replace("gpu", GPU): value for key, value in requests.items()}
     limits = {key: value for key, value in asked.items() if "/" in key}
     container = {"name": "main", "image": "train:1", "resources": {"requests": asked, "limits": limits}}
     template: Object = {"spec": {"restartPolicy": "Never", "containers": [container]}}
@@ -217,7 +219,7 @@ async def timed(
     """The row of one case, in a cluster of its own. `first`: what is done there before; `more`: what is there from the start."""
     wanted = UpRequest(policy(conf), read_stages(), list(nodes_of(pools_of(nodes))), plain=True)
     async with running(wanted) as cluster:
-        cluster.plane.add([queue("poor", 1), queue("rich", 65_535), *more])
+        cluster.plane.add([queue("poor", 1, deserved={GPU: "0"}), queue("rich", 65_535, deserved={GPU: str(NODES * 8)}), *more])
         interpreter.settle()
         bench = Bench(cluster)
         await bench.until(bench.is_open)
@@ -287,7 +289,7 @@ def cases() -> Iterator[tuple[str, Callable[[str], Coroutine[None, None, Row]]]]
     yield f"{kai}: filled by 4,000 jobs of one GPU", partial(timed, peer_s=397.8, act=Bench.fill)
     at_once = partial(Bench.fill, at_once=True)
     yield f"{kai}: filled by 4,000 jobs of one GPU that are there before anything is decided", partial(timed, peer_s=None, act=at_once)
-    none = [queue("none", 1, capability={"nvidia.com/gpu": "0"})]
+    none = [queue("none", 1, capability={GPU: "0"})]
     background = partial(timed, peer_s=None, act=Bench.fill, first=others_wait, more=none)
     yield f"{kai}: filled by 4,000 jobs of one GPU while 400 others wait in vain", background
     yield "KAI, 512 nodes x 8 GPU: one job of 512 pods of 2 GPU", partial(timed, peer_s=48.7, act=whole_job, nodes="512x8gpu")
@@ -298,12 +300,12 @@ def cases() -> Iterator[tuple[str, Callable[[str], Coroutine[None, None, Row]]]]
     for name, peer_s, count, pods, gpu, held in (
         ("of jobs of one GPU by one pod", None, 1, 1, 1, 1),
         ("of jobs of one GPU by one job of 250 x 8 GPU", None, 1, 250, 8, 1),
-        ("of jobs of 8 GPU by one job of 499 x 8 GPU", None, 1, 499, 8, 8),  # the other queue deserves a part of a GPU
+        ("of jobs of 8 GPU by one job of 500 x 8 GPU", None, 1, 500, 8, 8),
         ("of jobs of one GPU by 50 gangs of 10 x 8 GPU", 716.9, 50, 10, 8, 1),
         ("of jobs of one GPU by 4,000 single pods", 694.5, 4000, 1, 1, 1),
     ):
         act = partial(Bench.reclaim, count=count, pods=pods, gpu=str(gpu))
-        yield f"{kai}: full, reclaim {name}", partial(timed, peer_s=peer_s, act=act, first=partial(full, gpu=held))
+        yield f"{kai}: full, reclaim {name}", partial(timed, peer_s=peer_s, act=act, first=partial(full, gpu=held), conf=BY_DESERVED)
     what = "3 of 8 GPU held on each node, 41 gangs of 10 x 6 GPU, until all run and all that moved run again"
     yield f"{kai}: {what}", partial(timed, peer_s=455.7, act=consolidated, first=in_pieces, conf=MOVING)
     for count in (10_000, 500, 20, 1):
