@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pumice.api.json_objects import clone
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.bootstrap import volcano_definitions
 from pumice.cluster.apiserver.table import follow, parse_path, table
@@ -277,3 +278,33 @@ def test_objects_that_are_older_than_a_default_have_it_when_they_are_read() -> N
     made.update(CRDS, changed)
     after = made.get("boxes.example.com", "b", "default")
     assert after["spec"] == before["spec"] | {"later": "x"} and after["metadata"] == before["metadata"]
+
+
+def stricter(made: Store) -> None:
+    """From now on sizes are at most 3, and names have two letters."""
+    current = clone(made.get(CRDS, "boxes.example.com"))
+    properties = current["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    properties["size"]["maximum"] = 3
+    properties["parts"]["items"]["properties"]["id"] = {"type": "string", "maxLength": 2}
+    made.update(CRDS, current)
+
+
+def test_a_stricter_definition_does_not_block_updates_of_other_parts(made: Store) -> None:
+    box(made, size=9, parts=[{"id": "long"}])
+    stricter(made)
+    changed = clone(made.get("boxes.example.com", "b", "default"))
+    changed["spec"] |= {"color": "blue", "parts": [{"id": "b"}, {"id": "long", "n": 1}]}
+    assert made.update("boxes.example.com", changed)["spec"]["color"] == "blue"
+    for wrong in ({"size": 8}, {"parts": [{"id": "other"}]}, {"parts": [{"id": "long", "n": 1}, {"id": "longer"}]}):
+        refused = clone(made.get("boxes.example.com", "b", "default"))
+        refused["spec"] |= wrong
+        with pytest.raises(StatusError, match=r"should be|Too long"):
+            made.update("boxes.example.com", refused)
+
+
+def test_what_is_equal_but_of_another_type_is_refused(made: Store) -> None:
+    box(made, size=1)
+    changed = clone(made.get("boxes.example.com", "b", "default"))
+    changed["spec"]["size"] = True
+    with pytest.raises(StatusError, match="must be of type integer"):
+        made.update("boxes.example.com", changed)

@@ -23,7 +23,7 @@ from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Shape
 from pumice.cluster.apiserver.status import StatusError, bad_request
-from pumice.cluster.apiserver.structural_schema import Findings, settle
+from pumice.cluster.apiserver.structural_schema import ABSENT, Findings, settle
 
 Test = Callable[[Any], bool]
 
@@ -267,7 +267,7 @@ def refuse_undeclared(kind: ServedKind, obj: Object) -> None:
 def _conformed(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, list[str]]:
     """The object without unknown fields, and their paths. Raises StatusError."""
     try:
-        return _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
+        return _custom(kind, obj, stored) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
     except WrongType as wrong:
         raise Misshaped(kind, wrong) from None
 
@@ -281,13 +281,13 @@ def _tell(kind: ServedKind, problems: list[str], options: WriteOptions) -> None:
         options.warnings.extend(problems)
 
 
-def _custom(kind: ServedKind, obj: Object) -> tuple[Object, list[str]]:
+def _custom(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, list[str]]:
     metadata, unknown = conformed(shape_of("meta.v1.ObjectMeta"), obj["metadata"], "ObjectMeta")
     if kind.schema is None:
         return obj | {"metadata": metadata}, [f"metadata.{path}" for path in unknown]
     found = Findings()
     head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
-    body = settle(kind.schema, {key: value for key, value in obj.items() if key not in head}, "", found)
+    body = settle(kind.schema, _body(obj), "", found, stored)
     if found.wrong_types:
         raise kind.invalid(str(metadata.get("name") or ""), found.wrong_types)
     return head | body, [f"metadata.{path}" for path in unknown] + found.unknown
@@ -311,6 +311,10 @@ def _custom_causes(kind: ServedKind, obj: Object, old: Object | None, purse: Pur
     if kind.schema is None:
         return []
     found = Findings()
-    settle(kind.schema, {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}, "", found)
+    settle(kind.schema, _body(obj), "", found, ABSENT if old is None else _body(old))
     causes = found.wrong_types + found.causes
     return rule_causes(kind.rules, obj, old, purse) if kind.rules is not None and not causes else causes
+
+
+def _body(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec.json import encode
+
 from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector
 from pumice.api.json_objects import clone
@@ -232,7 +234,7 @@ class Store:
         metadata = obj["metadata"]
         key = (str(metadata.get("namespace") or "default") if kind.namespaced else "", str(metadata.get("name") or ""))
         old = self.storage.get(kind.storage, key)
-        obj = self._taken(kind, obj, "", options, _untouched(old, subresource))
+        obj = self._taken(kind, obj, "", options, _untouched(kind, old, obj, subresource))
         if old is None:
             raise kind.not_found(key[1])
         if kind.versioned_update and not metadata.get("resourceVersion"):
@@ -289,8 +291,8 @@ class Store:
             fresh = patched(kind, None, patch, key, options, now, subresource)
             return self._created(kind, clone(fresh), namespace, options)
         shown = seen(kind, old)
-        untouched = _untouched(old, subresource)
         fresh = patched(kind, shown, patch, key, options, now, subresource)
+        untouched = _untouched(kind, old, fresh, subresource)
         fresh = _own(fresh, untouched) if untouched and shown is old and not kind.custom else clone(fresh)
         try:
             obj = self._taken(kind, fresh, namespace, options, untouched)
@@ -457,6 +459,12 @@ def _own(obj: Object, kept: Object) -> Object:
     return {key: value if value is kept.get(key) and key != "metadata" else clone(value) for key, value in obj.items()}
 
 
-def _untouched(old: Object | None, subresource: str) -> Object:
-    """The stored fields that need no check where the written object has equal ones: for a write to the status, all other fields."""
-    return {key: old[key] for key in old if key != "status"} if old is not None and subresource == "status" else _NOTHING
+def _untouched(kind: ServedKind, old: Object | None, obj: Object, subresource: str) -> Object:
+    """The stored fields that need no check where the written object has equal ones: for a write to the status, all other fields; of a
+    custom object those that are written letter by letter as they were (1 is equal to true, and stored objects suit the schema)."""
+    if old is None:
+        return _NOTHING
+    if kind.custom:
+        is_same_version = obj.get("apiVersion") == old["apiVersion"]
+        return {key: old[key] for key in old.keys() & obj if is_same_version and encode(old[key]) == encode(obj[key])}
+    return {key: old[key] for key in old if key != "status"} if subresource == "status" else _NOTHING

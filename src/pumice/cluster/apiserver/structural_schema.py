@@ -51,8 +51,14 @@ def _note(found: list[Any], one: Any) -> None:
         found.append(one)
 
 
-def settle(schema: Object, value: Any, path: str, found: Findings) -> Any:
-    """The value without unknown fields and with defaults. What is wrong with it is added to `found`."""
+ABSENT: Any = object()  #: there is no stored value
+
+
+def settle(schema: Object, value: Any, path: str, found: Findings, stored: Any = ABSENT) -> Any:
+    """The value without unknown fields and with defaults. What is wrong with it is added to `found`, but for parts that equal those of
+    `stored`: a schema that has become stricter does not block updates of other parts."""
+    if value == stored:
+        return value
     if value is None and not schema.get("nullable"):
         _note(found.wrong_types, (path, f'Invalid value: "null": {path} in body must be of type {schema.get("type", "object")}: "null"'))
         return value
@@ -61,31 +67,45 @@ def settle(schema: Object, value: Any, path: str, found: Findings) -> Any:
         _note(found.wrong_types, (path, text))
         return value
     if isinstance(value, dict):
-        value = _settle_object(schema, value, path, found)
+        value = _settle_object(schema, value, path, found, stored if isinstance(stored, dict) else {})
     elif isinstance(value, list):
         item_schema = schema.get("items")
         if item_schema:
-            value = [settle(item_schema, item, f"{path}[{index}]", found) for index, item in enumerate(value)]
+            before = _correlated(schema, value, stored)
+            value = [settle(item_schema, item, f"{path}[{index}]", found, before[index]) for index, item in enumerate(value)]
     if value is not None:
         check(schema, value, path, found)
     return value
 
 
-def _settle_object(schema: Object, value: Object, path: str, found: Findings) -> Object:
+def _correlated(schema: Object, value: list[Any], stored: Any) -> list[Any]:
+    """For each item the stored one with the same keys; ABSENT if there is none, or if items have no keys."""
+    keys = _map_keys(schema)
+    if not keys or not isinstance(stored, list):
+        return [ABSENT] * len(value)
+    before = {_encoded(_identity(item, keys)): item for item in stored}
+    return [before.get(_encoded(_identity(item, keys)), ABSENT) for item in value]
+
+
+def _settle_object(schema: Object, value: Object, path: str, found: Findings, stored: Object) -> Object:
     properties = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
     result: Object = {}
     embedded = schema.get(EMBEDDED)
     path = path[:MOST_PATH]
     for key, item in value.items():
+        if key in stored and stored[key] == item:
+            result[key] = item
+            continue
         inner = f"{path}.{key}" if path else key
+        before = stored.get(key, ABSENT)
         known = properties.get(key)
         if known is not None:
             if item is None and not known.get("nullable") and ("default" in known or key not in (schema.get("required") or ())):
                 continue
-            result[key] = settle(known, item, inner, found)
+            result[key] = settle(known, item, inner, found, before)
         elif isinstance(additional, dict):
-            result[key] = settle(additional, item, inner, found)
+            result[key] = settle(additional, item, inner, found, before)
         elif additional is True or schema.get(PRESERVE) or (embedded and key in ("apiVersion", "kind", "metadata")):
             result[key] = item
         else:
@@ -194,16 +214,29 @@ def _check_count(schema: Object, count: int, path: str, word: str, found: Findin
 
 
 def _check_unique(schema: Object, value: list[Any], path: str, found: Findings) -> None:
-    keys = schema.get("x-kubernetes-list-map-keys") if schema.get("x-kubernetes-list-type") == "map" else None
+    keys = _map_keys(schema)
     if not (keys or schema.get("uniqueItems") or schema.get("x-kubernetes-list-type") == "set"):
         return
     seen: set[bytes] = set()
     for index, item in enumerate(value):
-        identity = [item.get(key) for key in keys] if keys and isinstance(item, dict) else item
-        text = msgspec.json.encode(identity, order="sorted")
+        identity = _identity(item, keys)
+        text = _encoded(identity)
         if text in seen:
             found.refuse(f"{path}[{index}]", f"Duplicate value: {identity}")
         seen.add(text)
+
+
+def _map_keys(schema: Object) -> list[str]:
+    """The fields that identify the items of a list; empty if none do."""
+    return (schema.get("x-kubernetes-list-map-keys") or []) if schema.get("x-kubernetes-list-type") == "map" else []
+
+
+def _identity(item: Any, keys: list[str]) -> Any:
+    return [item.get(key) for key in keys] if keys and isinstance(item, dict) else item
+
+
+def _encoded(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
 
 
 def _right_type(schema: Object, value: Any) -> bool:
