@@ -65,6 +65,13 @@ def kinds(answer: WhatIf) -> set[str]:
     return {type(change).__name__ for option in answer.options for change in option.changes}
 
 
+def test_a_queue_is_made_before_it_gets_more() -> None:
+    others = podgroup("others").admitted(), *pod("others").cpu(1).gang("others").times(9)
+    made = cluster(node("n1").cpu(4), *others, podgroup("waits").queue("nope"), pod("waits").cpu(3).gang("waits"))
+    told = why(made, policy("allocate", ("gang", "predicates", "proportion")), NOW, "podgroup/waits", advise=True)
+    assert "; ".join(map(str, told.advice)) == "create queue nope; guarantee and deserved of 3 cpu for queue nope"
+
+
 def test_the_list_has_every_kind_that_why_can_name() -> None:
     assert named_by_why() == {*LACKING, *UNADMITTED}
 

@@ -160,9 +160,9 @@ class MoreQuota(Change, frozen=True, tag="quota"):
         return f"{field} of {_text(self.amounts)} for queue {self.queue}"
 
     def make(self, sketch: Sketch) -> None:
-        queue = sketch.cluster.queues[self.queue].wire
-        assert queue is not None
-        sketch.put("Queue", self.of(queue))
+        queue = sketch.cluster.queues.get(self.queue)
+        if queue is not None and queue.wire is not None:  # it may be still to be made, by another change
+            sketch.put("Queue", self.of(queue.wire))
 
     def of(self, queue: Queue) -> Queue:
         """The queue with this change."""
@@ -267,8 +267,8 @@ def _text(value: Any) -> str:
 def merged(changes: Sequence[Change], dimensions: Dimensions) -> list[Change]:
     """The same changes without repetition, in an order in which they can be made: room on a node is added up, as are more nodes, and of
     several amounts for a limit the largest is taken, parents before their children. Jobs end first: those that wait would take what is
-    added. Gates are removed last: pods that are made anew have them again."""
-    ends: list[Change] = []
+    added. So do queues begin, whose limits may be among the changes. Gates are removed last: pods that are made anew have them again."""
+    first: list[Change] = []
     rooms: dict[str, Vector] = {}
     nodes: Counter[str] = Counter()  #: how many more, by the node that they are like
     limits: dict[tuple[str, str], Amounts] = {}  #: by queue and field
@@ -277,8 +277,8 @@ def merged(changes: Sequence[Change], dimensions: Dimensions) -> list[Change]:
     added = {name: change.like for change in changes if isinstance(change, MoreNodes) for name in change.names}
     for change in changes:
         match change:
-            case Gone() if change not in ends:
-                ends.append(change)
+            case Gone() | MakeQueue() if change not in first:
+                first.append(change)
             case MoreRoom():
                 node = added.get(change.node, change.node)
                 rooms[node] = dimensions.vector(quantities(change.amounts)) + rooms.get(node, 0.0)
@@ -288,13 +288,13 @@ def merged(changes: Sequence[Change], dimensions: Dimensions) -> list[Change]:
                 limits[change.queue, change.field] = _raised(limits.pop((change.queue, change.field), {}), change.amounts)
             case RaiseQuota():
                 quotas[change.quota] = _raised(quotas.get(change.quota, {}), change.amounts)
-            case _ if change not in (*ends, *found):
+            case _ if change not in (*first, *found):
                 found.append(change)
     more = [MoreRoom(node, listed(dimensions, amounts)) for node, amounts in rooms.items()]
     higher = [MoreQuota(queue, field, amounts) for (queue, field), amounts in limits.items()]
     found.sort(key=lambda change: change.comes_last)
     alike = [MoreNodes(like, count) for like, count in nodes.items()]
-    return [*ends, *more, *alike, *higher, *(RaiseQuota(quota, amounts) for quota, amounts in quotas.items()), *found]
+    return [*first, *more, *alike, *higher, *(RaiseQuota(quota, amounts) for quota, amounts in quotas.items()), *found]
 
 
 def _raised(limits: Amounts, amounts: Amounts) -> Amounts:
