@@ -66,6 +66,18 @@ def test_a_mutating_webhook_changes_what_is_stored(wire: Wire, program: Program)
     assert request["userInfo"]["username"] and request["dryRun"] is False
 
 
+def test_a_pod_that_a_webhook_gates_begins_as_one_with_gates(wire: Wire, program: Program) -> None:
+    register(wire, "mutating", program.hook("/gate", ON_MAPS | {"resources": ["pods"]}))
+    program.answer = lambda path, request: patch(
+        {"op": "add", "path": "/spec/schedulingGates", "value": [{"name": "example.com/wait"}]},
+        {"op": "add", "path": "/status/phase", "value": "Running"},
+    )
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    _, made = wire.ask("POST", "/api/v1/namespaces/default/pods", pod)
+    assert [condition["reason"] for condition in made["status"]["conditions"]] == ["SchedulingGated"]
+    assert (made["status"]["phase"], made["status"]["qosClass"]) == ("Pending", "BestEffort")
+
+
 def test_it_may_not_make_another_object_of_it_or_one_that_is_malformed(wire: Wire, program: Program) -> None:
     register(wire, "mutating", program.hook("/add", ON_MAPS))
     program.answer = lambda path, request: patch({"op": "replace", "path": "/metadata/uid", "value": "x"})

@@ -12,7 +12,7 @@ from pumice.api.structs import encode
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import causes, internal, plain
 from pumice.cluster.apiserver.field_rules import Causes, compact, duplicates
-from pumice.cluster.apiserver.label_rules import annotation_causes, label_causes
+from pumice.cluster.apiserver.label_rules import annotation_causes, label_causes, requirement_causes, value_causes
 from pumice.cluster.apiserver.name_rules import misnamed, named
 
 _LONGEST = 10 * 1024  #: bytes of an expression, and of parameters
@@ -303,21 +303,8 @@ def node_selector_causes(selector: Object, place: str) -> Causes:
 
 
 def _expression_causes(expression: Object, place: str) -> Causes:
-    operator, values, found = (
-        expression.get("operator", ""),
-        expression.get("values") or (),
-        named("label", expression["key"], f"{place}.key"),
-    )
-    at = f"{place}.values"
-    if operator in ("In", "NotIn") and not values:
-        found.append((at, "Required value: must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist") and values:
-        found.append((at, "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
-    elif operator in ("Gt", "Lt") and len(values) != 1:
-        found.append((at, "Required value: must be specified single value when `operator` is 'Lt' or 'Gt'"))
-    elif operator not in ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"):
-        found.append((f"{place}.operator", f"Invalid value: {compact(operator)}: not a valid selector operator"))
-    return found + [cause for index, value in enumerate(values) for cause in named("value", value, f"{at}[{index}]")]
+    by_key = named("label", expression["key"], f"{place}.key")
+    return by_key + requirement_causes(expression, place) + value_causes(expression, place)
 
 
 def binding_causes(device: Object, place: str) -> Causes:

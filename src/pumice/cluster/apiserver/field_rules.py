@@ -43,7 +43,8 @@ def repeated(values: Iterable[Hashable]) -> list[int]:
 
 def duplicates(values: Sequence[Hashable], place: str, field: str = "") -> Causes:
     """The causes for refusing values of a list's items, or of a field of each, that are there already."""
-    return [(f"{place}[{index}]{field}", f"Duplicate value: {compact(values[index])}") for index in repeated(values)]
+    again = repeated(values) if len(values) > 1 else ()
+    return [(f"{place}[{index}]{field}", f"Duplicate value: {compact(values[index])}") for index in again]
 
 
 def fill(obj: Object, defaults: Object) -> None:

@@ -46,13 +46,19 @@ _RULES = {
 }
 
 
+def kept(faults: Callable[[str, str], tuple[str, ...]]) -> Callable[[str, str], tuple[str, ...]]:
+    """A function of a form or key and a text, which remembers what it found of those that are not too long."""
+    known = lru_cache(maxsize=65536)(faults)
+
+    def found(of: str, text: str) -> tuple[str, ...]:
+        return known(of, text) if len(of) + len(text) < _LONGEST_KEPT else faults(of, text)
+
+    return found
+
+
+@kept
 def misnamed(form: str, name: str) -> tuple[str, ...]:
     """Why a name is none of this form."""
-    return _kept(form, name) if len(name) < _LONGEST_KEPT else tuple(_faults(form, name))
-
-
-@lru_cache(maxsize=65536)
-def _kept(form: str, name: str) -> tuple[str, ...]:
     return tuple(_faults(form, name))
 
 

@@ -29,12 +29,11 @@ from pumice.cluster.apiserver import autoscaler_rules, flow_rules, job_rules, ne
 from pumice.cluster.apiserver.declared_rules import internal
 from pumice.cluster.apiserver.field_rules import Cause, Causes, compact, duplicates, invalid, outside, unsupported
 from pumice.cluster.apiserver.ip_rules import fault_of_cidr, fault_of_ip
-from pumice.cluster.apiserver.label_rules import label_causes, selector_causes
+from pumice.cluster.apiserver.label_rules import label_causes, requirement_causes, selector_causes
 from pumice.cluster.apiserver.name_rules import named_object
 from pumice.cluster.apiserver.schema import Shape
 
 Check = Callable[[Any], Causes]  #: of a value; what is found is after the place of the field
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 Between = Callable[[Object], Iterator[Cause]]  #: of a struct: what is wrong between its fields
@@ -204,18 +203,7 @@ def _each(now: Any) -> list[tuple[str, Any]]:
 
 
 def _terms(items: list[Object]) -> Causes:
-    found: Causes = []
-    for index, term in enumerate(items):
-        place, operator, values = f"[{index}]", term.get("operator", ""), term.get("values") or ()
-        if operator not in _OPERATORS:
-            found.append((f"{place}.operator", f"Invalid value: {compact(operator)}: not a valid selector operator"))
-        elif operator in ("In", "NotIn") and not values:
-            found.append((f"{place}.values", "Required value: must be specified when `operator` is 'In' or 'NotIn'"))
-        elif operator in ("Exists", "DoesNotExist") and values:
-            found.append((f"{place}.values", "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
-        elif operator in ("Gt", "Lt") and len(values) != 1:
-            found.append((f"{place}.values", "Required value: must be specified single value when `operator` is 'Lt' or 'Gt'"))
-    return found
+    return [cause for index, term in enumerate(items) for cause in requirement_causes(term, f"[{index}]")]
 
 
 def _texts(fault: Callable[[str], str]) -> Check:

@@ -199,7 +199,8 @@ def spec_causes(spec: Object, path: str) -> Causes:
                 text = f"Invalid value: {compact(name)}: may not be specified when '{sharing}' is true"
                 found.append((f"{path}.securityContext.sysctls[{index}].name", text))
     found += _host_causes(spec, path) + _claim_causes(spec, path)
-    found += resource_causes(spec.get("resources") or {}, f"{path}.resources", pod_resource_causes)
+    if spec.get("resources"):
+        found += resource_causes(spec["resources"], f"{path}.resources", pod_resource_causes)
     found += outside(f"{path}.activeDeadlineSeconds", spec.get("activeDeadlineSeconds", 1))
     if "schedulingGroup" in spec:
         name, place = (spec["schedulingGroup"] or {}).get("podGroupName"), f"{path}.schedulingGroup.podGroupName"
@@ -240,7 +241,9 @@ def _claim_causes(spec: Object, path: str) -> Causes:
     found: Causes = []
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
-            claims, place = (container.get("resources") or {}).get("claims") or (), f"{path}.{field}[{index}].resources.claims"
+            claims, place = (container.get("resources") or {}).get("claims"), f"{path}.{field}[{index}].resources.claims"
+            if not claims:
+                continue
             again = {*repeated((claim.get("name"), claim.get("request")) for claim in claims)}
             for number, name in enumerate(claim.get("name") or "" for claim in claims):
                 at = f"{place}[{number}]"

@@ -1,8 +1,10 @@
 """What names and amounts of resources may be: for containers, for pods as a whole, and in quotas."""
 
+from typing import Any
+
 from pumice.api.quantity import quantity
 from pumice.cluster.apiserver.field_rules import Causes, invalid, is_negative, unsupported
-from pumice.cluster.apiserver.name_rules import misnamed, named
+from pumice.cluster.apiserver.name_rules import kept, misnamed, named
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _COUNTED = frozenset(
@@ -11,6 +13,7 @@ _COUNTED = frozenset(
 )
 OF_QUOTAS = {*_COMPUTE, *_COUNTED, "requests.storage", *(f"{side}.{name}" for side in ("requests", "limits") for name in _COMPUTE)}
 HUGE_PAGES = "hugepages-"
+_UNKNOWN = "must be a standard resource type or fully qualified"
 
 
 def is_extended(name: str) -> bool:
@@ -27,35 +30,39 @@ def is_quota_resource(name: str) -> bool:
     return name in OF_QUOTAS or name.removeprefix("requests.").startswith(HUGE_PAGES)
 
 
-def resource_name_causes(name: str, place: str) -> Causes:
-    """The causes for refusing a name as that of a resource."""
-    if found := named("label", name, place):
-        return found
-    is_known = "/" in name or name == "storage" or is_quota_resource(name)
-    return [] if is_known else [invalid(place, name, "must be a standard resource type or fully qualified")]
+def resource_name_causes(name: str, place: str, use: str = "") -> Causes:
+    """The causes for refusing a name as that of a resource, for containers if this is its use."""
+    return [] if name in _COMPUTE else [(place, text) for text in _faults(use, name)]
+
+
+@kept
+def _faults(use: str, name: str) -> tuple[str, ...]:
+    found = named("label", name, "")
+    if not found and "/" not in name and name != "storage" and not is_quota_resource(name):
+        found.append(invalid("", name, _UNKNOWN))
+    if use == "containers" and "/" not in name and not name.startswith(HUGE_PAGES):
+        found.append(invalid("", name, "must be a standard resource for containers"))
+    elif use == "containers" and "/" in name and "kubernetes.io/" not in name and not is_extended(name):
+        found.append(invalid("", name, "doesn't follow extended resource name standard"))
+    return tuple(text for _, text in found)
 
 
 def container_resource_causes(name: str, place: str) -> Causes:
-    """The same of a name as that of a resource of containers."""
-    if name in _COMPUTE:
-        return []
-    found = resource_name_causes(name, place)
-    if "/" not in name:
-        wrong = "" if name in _COMPUTE or name.startswith(HUGE_PAGES) else "must be a standard resource for containers"
-    else:
-        wrong = "" if "kubernetes.io/" in name or is_extended(name) else "doesn't follow extended resource name standard"
-    return [*found, invalid(place, name, wrong)] if wrong else found
+    return resource_name_causes(name, place, "containers")
 
 
 def pod_resource_causes(name: str, place: str) -> Causes:
-    """The same of a name as that of a resource of pods as a whole."""
+    """The causes for refusing a name as that of a resource of pods as a whole."""
     is_right = name in ("cpu", "memory") or name.startswith(HUGE_PAGES)
     return resource_name_causes(name, place) or ([] if is_right else unsupported(place, name, ("cpu", HUGE_PAGES, "memory")))
 
 
-def amount_causes(name: str, amount: str, place: str) -> Causes:
+def amount_causes(name: str, amount: Any, place: str) -> Causes:
     """The causes for refusing an amount of a resource."""
+    text = str(amount)
+    if text.isdecimal():
+        return []
     if is_negative(amount):
-        return [invalid(place, str(amount), "must be greater than or equal to 0")]
+        return [invalid(place, text, "must be greater than or equal to 0")]
     is_odd = (name in _COUNTED or is_extended(name)) and quantity(amount).milli % 1000
-    return [invalid(place, str(amount), "must be an integer")] if is_odd else []
+    return [invalid(place, text, "must be an integer")] if is_odd else []

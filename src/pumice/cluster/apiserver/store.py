@@ -382,7 +382,7 @@ class Store:
         by_policy = self.policies.mutated(asked)
         changed, by_others = self.webhooks.mutated(by_policy)
         if by_others or by_policy is not asked:
-            obj = self._changed(kind, changed.obj, obj, options)
+            obj = self._changed(kind, changed.obj, obj, options, is_new=review.operation == "CREATE" and not review.subresource)
         else:
             obj = changed.obj
         self.services.give(kind, obj, review.old)
@@ -404,14 +404,17 @@ class Store:
         self.validate(review)
         return obj
 
-    def _changed(self, kind: ServedKind, obj: Object, before: Object, options: WriteOptions) -> Object:
-        """The object as webhooks have changed it: well-formed, with defaults, and still the same object."""
+    def _changed(self, kind: ServedKind, obj: Object, before: Object, options: WriteOptions, *, is_new: bool) -> Object:
+        """The object as webhooks have changed it: well-formed, with defaults, and still the same object. A new one begins anew."""
         check_head(kind, obj, before["metadata"].get("namespace", ""))
         obj = shaped(kind, obj, options) if kind.to_stored is None else obj
         for field in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "managedFields"):
             if field in before["metadata"]:
                 obj["metadata"][field] = before["metadata"][field]
-        strategy_of(kind).default(obj)
+        strategy = strategy_of(kind)
+        if is_new:
+            strategy.begin(obj)
+        strategy.default(obj)
         return obj
 
     def _put(self, kind: ServedKind, key: Key, obj: Object, options: WriteOptions) -> Object:
