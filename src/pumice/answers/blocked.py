@@ -12,10 +12,11 @@ from msgspec import Struct
 from pumice.answers import closed_nodes, pod_quota, quota, room
 from pumice.answers.answer import Because, Headline, Link, Near
 from pumice.answers.changes import Gone, MakeQueue, OpenQueue
+from pumice.answers.missing_pods import never_made, pods_there, too_few
 from pumice.answers.nodes import NodesFor
-from pumice.answers.pod_changes import AskScheduler, MakeGroup, MorePods, Ungate
-from pumice.answers.pods_to_come import held_tasks, is_promised
-from pumice.answers.requests import FewerPods, OtherQueue, WiderTopology
+from pumice.answers.pod_changes import AskScheduler, MakeGroup, Ungate
+from pumice.answers.pods_to_come import held_tasks
+from pumice.answers.requests import OtherQueue, WiderTopology
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look
 from pumice.api.annotations import GROUP_NAME
@@ -154,9 +155,9 @@ class Blocked:
             return _no(question, Headline(Because.NO_PODS, text, str(job.min_member), "0", str(job.min_member)))
         refusal = self.session.job_valid(job)
         if refusal is None:
-            return _yes(question, _pods(job))
+            return _yes(question, pods_there(job))
         held = held_tasks(self.cluster, job)
-        return _no(question, _too_few(job, refusal.message) if not held else _never_made(job, held))
+        return _no(question, too_few(job, refusal.message) if not held else never_made(job, held))
 
     @property
     def _own(self) -> str:
@@ -370,44 +371,9 @@ ENDS = frozenset(
 )  #: reasons after which later questions have no answer
 
 
-def _pods(job: Job) -> str:
-    there = counted(job.valid_count, "pod")
-    there = there if job.min_member < 2 else f"{there}, of which {job.min_member} must start together"
-    promised = sum(map(is_promised, job.tasks.values()))
-    return f"{there}; its controller is still to create {promised} of them" if promised else there
-
-
 def _yes(question: str, answer: str) -> Found:
     return Found(Link(question, True, answer))
 
 
 def _no(question: str, headline: Headline) -> Found:
     return Found(Link(question, False, headline.text, headline.needed, headline.available, headline.short), headline)
-
-
-def _never_made(job: Job, held: dict[str, list[str]]) -> Headline:
-    """The headline for a gang that waits for pods which wait for the gang."""
-    needed, there = job.min_member, job.valid_count
-    waits = "; ".join(f"task {name} gets no pods until {', '.join(others)} runs" for name, others in held.items())
-    text = f"it needs {counted(needed, 'pod')} to start, and has {there} ({needed - there} short): {waits}, as its dependsOn says"
-    remedy = (FewerPods(job.uid, there),) if there else ()
-    return Headline(Because.NO_PODS, text, str(needed), str(there), str(needed - there), remedy)
-
-
-def _too_few(job: Job, message: str) -> Headline:
-    """The headline for a gang of which pods are missing: of one role, or in total."""
-    like = next(iter(job.pending.values()), None) or next(iter(job.tasks.values()))
-    valid = Counter(task.role for task in job.tasks.values() if task.status & status.VALID)
-    short = {role: least - valid[role] for role, least in job.role_minimum.items() if least > valid[role]}
-    if short and job.min_member >= job.role_minimum_total:
-        role, count = next(iter(short.items()))
-        like = next((task for task in job.tasks.values() if task.role == role), like)
-        text = f"it needs {counted(job.role_minimum[role], 'pod')} of role {role} to start, and has {valid[role]} ({count} short)"
-        return Headline(
-            Because.NO_PODS, text, str(job.role_minimum[role]), str(valid[role]), str(count), (MorePods(like.key, count, role),)
-        )
-    count = job.min_member - job.valid_count
-    if count <= 0:
-        return Headline(Because.NO_PODS, message)
-    text = f"it needs {counted(job.min_member, 'pod')} to start, and has {job.valid_count} ({count} short)"
-    return Headline(Because.NO_PODS, text, str(job.min_member), str(job.valid_count), str(count), (MorePods(like.key, count),))

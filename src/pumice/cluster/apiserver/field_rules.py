@@ -1,7 +1,7 @@
 """What the rules of all kinds are made of: fields that are left out are filled in, and others refused, in Kubernetes' words."""
 
 import json
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pumice.api import Object
@@ -87,3 +87,9 @@ def unsupported(place: str, value: Any, choices: Collection[str]) -> Causes:
         return []
     supported = ", ".join(f'"{choice}"' for choice in choices)
     return [(place, f"Unsupported value: {compact(value)}: supported values: {supported}")]
+
+
+def choice_causes(path: str, obj: Object, choices: Mapping[str, tuple[str, ...]]) -> Causes:
+    """The causes for fields that have none of their possible values."""
+    stated = ((field, allowed) for field, allowed in choices.items() if field in obj)
+    return [cause for field, allowed in stated for cause in unsupported(f"{path}.{field}", obj[field], allowed)]

@@ -6,7 +6,7 @@ from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.api.quota import pod_totals, written
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
-from pumice.cluster.apiserver.pod_spec import qos_class
+from pumice.cluster.apiserver.pod_defaults import qos_class
 
 Amounts = dict[str, int]  #: by resource: the amount in thousandths
 

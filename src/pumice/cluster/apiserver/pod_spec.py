@@ -1,4 +1,4 @@
-"""A pod's spec: its defaults, and the reasons for which the API server refuses it, as far as they concern scheduling and running."""
+"""The reasons for which the API server refuses a pod's spec, as far as they concern scheduling and running."""
 
 import re
 from collections.abc import Callable
@@ -6,14 +6,13 @@ from typing import Any
 
 from pumice.api import Object
 from pumice.api.quantity import QuantityError, quantity
-from pumice.api.quota import pod_totals, written
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import causes, internal
 from pumice.cluster.apiserver.field_rules import (
     Causes,
+    choice_causes,
     compact,
     duplicates,
-    fill,
     forbidden,
     invalid,
     missing,
@@ -23,6 +22,7 @@ from pumice.cluster.apiserver.field_rules import (
     unsupported,
 )
 from pumice.cluster.apiserver.name_rules import named, named_object
+from pumice.cluster.apiserver.pod_defaults import COMPUTE
 from pumice.cluster.apiserver.resource_rules import (
     HUGE_PAGES,
     amount_causes,
@@ -31,22 +31,6 @@ from pumice.cluster.apiserver.resource_rules import (
     pod_resource_causes,
 )
 
-_COMPUTE = ("cpu", "memory")
-_GATED = {
-    "type": "PodScheduled",
-    "status": "False",
-    "reason": "SchedulingGated",
-    "message": "Scheduling is blocked due to non-empty scheduling gates",
-}
-
-_DEFAULTS = {
-    "restartPolicy": "Always",
-    "terminationGracePeriodSeconds": 30,
-    "dnsPolicy": "ClusterFirst",
-    "securityContext": {},
-    "schedulerName": "default-scheduler",
-    "enableServiceLinks": True,
-}
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?\Z")
 #: what of a container's kernel is the host's: by the field that says so, the beginnings of names
 _SHARED_SYSCTLS = {"hostNetwork": ("net.",), "hostIPC": ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")}
@@ -61,124 +45,9 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def begin(pod: Object) -> None:
-    pod["status"] = {"phase": "Pending", "qosClass": ""}
-    if (pod.get("spec") or {}).get("schedulingGates"):
-        pod["status"]["conditions"] = [dict(_GATED)]
-
-
-def default_pod(pod: Object) -> None:
-    spec = pod.setdefault("spec", {})
-    default_spec(spec)
-    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
-        _requests_from_limits(container)
-    _requests_of_the_whole(spec)
-    status = pod.setdefault("status", {})
-    if not status.get("qosClass"):
-        status["qosClass"] = qos_class(spec)
-
-
-def default_spec(spec: Object) -> None:
-    """Fill in the defaults of a pod's spec, which may be that of a pod template."""
-    fill(spec, _DEFAULTS)
-    if spec.get("serviceAccountName"):
-        spec.setdefault("serviceAccount", spec["serviceAccountName"])
-    elif spec.get("serviceAccount"):
-        spec["serviceAccountName"] = spec["serviceAccount"]
-    for container in (*spec.get("containers", ()), *spec.get("initContainers", ()), *spec.get("ephemeralContainers", ())):
-        _default_container(container, bool(spec.get("hostNetwork")))
-    for volume in spec.get("volumes", ()):
-        _default_volume(volume)
-    for constraint in spec.get("topologySpreadConstraints", ()):
-        fill(constraint, {"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Ignore"})
-
-
-def _default_container(container: Object, host_network: bool) -> None:
-    image = container.get("image", "")
-    if "imagePullPolicy" not in container:
-        tag = image.rpartition("/")[2]
-        latest = "@" not in tag and (":" not in tag or tag.endswith(":latest"))
-        container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
-    fill(container, {"resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"})
-    for port in container.get("ports", ()):
-        port.setdefault("protocol", "TCP")
-        if host_network:
-            port.setdefault("hostPort", port.get("containerPort"))
-    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if name in container:
-            _default_probe(container[name])
-    for variable in container.get("env", ()):
-        reference = (variable.get("valueFrom") or {}).get("fieldRef")
-        if reference:
-            reference.setdefault("apiVersion", "v1")
-
-
-def _default_probe(probe: Object) -> None:
-    fill(probe, {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3})
-    if "httpGet" in probe:
-        fill(probe["httpGet"], {"path": "/", "scheme": "HTTP"})
-
-
-def _default_volume(volume: Object) -> None:
-    if not set(volume) - {"name"}:
-        volume["emptyDir"] = {}
-    for source in ("configMap", "secret", "projected", "downwardAPI"):
-        if isinstance(volume.get(source), dict):
-            volume[source].setdefault("defaultMode", 420)
-    if isinstance(volume.get("hostPath"), dict):
-        volume["hostPath"].setdefault("type", "")
-
-
-def _requests_from_limits(container: Object) -> None:
-    """Set the requests that are left out to the limits."""
-    resources = container["resources"]
-    limits = resources.get("limits")
-    if limits:
-        requests = resources.setdefault("requests", {})
-        for name, amount in limits.items():
-            requests.setdefault(name, amount)
-
-
-def _requests_of_the_whole(spec: Object) -> None:
-    """Set the pod-level requests that are left out, if there are pod-level limits: to what its containers request, else to the limits."""
-    resources = spec.get("resources")
-    if not resources:
-        return
-    limits = {name: amount for name, amount in (resources.get("limits") or {}).items() if name in _COMPUTE or name.startswith("hugepages-")}
-    if limits:
-        asked, _ = pod_totals({each: spec.get(each) for each in ("containers", "initContainers")})
-        resources["requests"] = (
-            limits | written({name: asked[name] for name in _COMPUTE if name in asked}) | (resources.get("requests") or {})
-        )
-
-
-def qos_class(spec: Object) -> str:
-    containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
-    asked = [container.get("resources", {}) for container in containers]
-    if not any(asked):
-        return "BestEffort"
-    amounts = [_positive(resources.get(kind) or {}) for resources in asked for kind in ("requests", "limits")]
-    if not any(amounts):
-        return "BestEffort"
-    guaranteed = all(
-        set(_positive(resources.get("limits") or {})) == set(_COMPUTE)
-        and all(
-            quantity(resources["limits"][name]).milli
-            == quantity((resources.get("requests") or resources["limits"]).get(name, resources["limits"][name])).milli
-            for name in _COMPUTE
-        )
-        for resources in asked
-    )
-    return "Guaranteed" if guaranteed else "Burstable"
-
-
-def _positive(amounts: dict[str, Any]) -> dict[str, Any]:
-    return {name: amount for name, amount in amounts.items() if name in _COMPUTE and quantity(amount).milli > 0}
-
-
 def spec_causes(spec: Object, path: str) -> Causes:
     """The causes for refusing the spec of a new pod, or of a pod template."""
-    found = [*_choice_causes(spec, _CHOICES, path), *missing(path, spec, "containers")]
+    found = [*choice_causes(path, spec, _CHOICES), *missing(path, spec, "containers")]
     names: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field, ())):
@@ -255,10 +124,6 @@ def _claim_causes(spec: Object, path: str) -> Causes:
     return found
 
 
-def _choice_causes(obj: Object, choices: dict[str, tuple[str, ...]], path: str) -> Causes:
-    return [cause for field, each in choices.items() for cause in unsupported(f"{path}.{field}", obj.get(field), each)]
-
-
 def _container_causes(container: Object, path: str, names: set[str], on_host: bool) -> Causes:
     found: Causes = []
     name = container.get("name")
@@ -269,14 +134,14 @@ def _container_causes(container: Object, path: str, names: set[str], on_host: bo
     elif name in names:
         found.append((f"{path}.name", f'Duplicate value: "{name}"'))
     names.add(name or "")
-    found += missing(path, container, "image") + _choice_causes(container, _OF_CONTAINERS, path)
+    found += missing(path, container, "image") + choice_causes(path, container, _OF_CONTAINERS)
     ports = container.get("ports", ())
     taken, called = set[tuple[str, str, int]](), set[str]()
     for index, port in enumerate(ports):
         place = f"{path}.ports[{index}]"
         found += outside(f"{place}.containerPort", port.get("containerPort", 0), 65535)
         found += outside(f"{place}.hostPort", port.get("hostPort") or 1, 65535)
-        found += _choice_causes(port, {"protocol": _PROTOCOLS}, place)
+        found += choice_causes(place, port, {"protocol": _PROTOCOLS})
         if port.get("name"):
             found += [(f"{place}.name", f"Duplicate value: {compact(port['name'])}")] if port["name"] in called else []
             called.add(port["name"])
@@ -356,7 +221,7 @@ def resource_causes(resources: Object, path: str, names: Callable[[str, str], Ca
             relation = "less than or equal to" if may_overcommit(name) else "equal to"
             found.append(invalid(f"{path}.requests", str(amount), f"must be {relation} {name} limit of {limit}"))
     asked = {*requests, *limits}
-    if any(name.startswith(HUGE_PAGES) for name in asked) and not asked & {*_COMPUTE}:
+    if any(name.startswith(HUGE_PAGES) for name in asked) and not asked & {*COMPUTE}:
         found.append(forbidden(path, "HugePages require cpu or memory"))
     return found
 

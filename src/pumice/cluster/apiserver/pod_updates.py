@@ -7,7 +7,8 @@ from pumice.api.json_objects import clone
 from pumice.api.quantity import quantity
 from pumice.cluster.apiserver.device_checks import charge_causes
 from pumice.cluster.apiserver.field_rules import Causes, missing, outside
-from pumice.cluster.apiserver.pod_spec import qos_class, resource_causes, spec_causes
+from pumice.cluster.apiserver.pod_defaults import qos_class
+from pumice.cluster.apiserver.pod_spec import resource_causes, spec_causes
 
 _CHANGEABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"

@@ -2,14 +2,11 @@
 
 A policy says what is demanded or changed, a binding where. Bindings may name parameters, which are objects of any kind: the policy then
 applies once for each of them. Expressions are compiled when a policy or binding has changed. All expressions of one policy share a budget.
-
-What policies want in the audit log is logged as `pumice.audit`, an audit event in JSON for each write that has annotations.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,12 +17,12 @@ from pumice.api.cel.errors import CelError, EvaluationError
 from pumice.api.json_objects import copied, labels_of
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.admission import AdmissionAttributes
-from pumice.cluster.apiserver.field_rules import Causes, fill, missing, unsupported
+from pumice.cluster.apiserver.audit_notes import AuditNotes
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.server_side_apply import merged
 from pumice.cluster.apiserver.status import StatusError
-from pumice.cluster.apiserver.webhooks import DEFAULTS, GROUP, Selectors, changed_as, choice_causes, request_of, seen_as, shown_as
+from pumice.cluster.apiserver.webhooks import GROUP, Selectors, changed_as, request_of, seen_as, shown_as
 
 if TYPE_CHECKING:
     from pumice.api.cel.program import Program
@@ -35,9 +32,6 @@ VALIDATING, MUTATING = f"validatingadmissionpolicies.{GROUP}", f"mutatingadmissi
 BINDINGS = {VALIDATING: f"validatingadmissionpolicybindings.{GROUP}", MUTATING: f"mutatingadmissionpolicybindings.{GROUP}"}
 KINDS = frozenset({*BINDINGS, *BINDINGS.values()})
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413}
-
-AuditNotes = dict[str, dict[str, None]]
-"""By key of an audit annotation: its values, which are those of all bindings and parameters."""
 
 
 class Validation(NamedTuple):
@@ -281,28 +275,6 @@ def _judged(policy: Policy, names: Mapping[str, Any], purse: Purse | None) -> tu
 FAILURE = "validation.policy.admission.k8s.io/validation_failure"  #: the annotation with failures that a binding wants audited
 
 
-def log_notes(review: AdmissionAttributes, notes: AuditNotes) -> None:
-    """Write the audit event of a write."""
-    kind = review.kind
-    about = {
-        "resource": kind.plural,
-        "namespace": review.namespace,
-        "name": review.name,
-        "apiGroup": kind.group,
-        "apiVersion": kind.version,
-    }
-    event = {
-        "kind": "Event",
-        "apiVersion": "audit.k8s.io/v1",
-        "level": "Metadata",
-        "verb": review.operation.lower(),
-        "user": {"username": review.user.name, "groups": list(review.user.groups)},
-        "objectRef": {key: value for key, value in about.items() if value},
-        "annotations": {key: ", ".join(values) for key, values in notes.items()},
-    }
-    logging.getLogger("pumice.audit").warning("%s", json.dumps(event))
-
-
 def _message(validation: Validation, names: Mapping[str, Any], purse: Purse) -> str:
     if validation.message is not None:
         try:
@@ -345,57 +317,3 @@ def _changed(review: AdmissionAttributes, type: str, value: Any) -> Object:
         raise Refused("an apply configuration is an Object")
     head = {key: review.obj[key] for key in ("apiVersion", "kind") if key in review.obj}
     return merged(review.kind.shape, review.obj, value | head)
-
-
-def policy_defaults(policy: Object) -> None:
-    fill(policy, {"spec": {"failurePolicy": "Fail"}})
-    _default_rules(policy["spec"].get("matchConstraints"))
-
-
-def binding_defaults(binding: Object) -> None:
-    _default_rules((binding.get("spec") or {}).get("matchResources"))
-
-
-def _default_rules(match: Object | None) -> None:
-    if match is not None:
-        fill(match, DEFAULTS)
-        for rule in (*(match.get("resourceRules") or ()), *(match.get("excludeResourceRules") or ())):
-            rule.setdefault("scope", "*")
-
-
-def policy_causes(policy: Object, old: Object | None) -> Causes:
-    """What is wrong with a policy: pairs of a field's path and a sentence."""
-    from pumice.cluster.apiserver.conditions import EXPRESSIONS, TEXT, condition_causes, expression_causes
-
-    spec = policy.get("spec") or {}
-    causes = choice_causes("spec", spec, {"failurePolicy": ("Fail", "Ignore")})
-    causes += missing("spec.matchConstraints", spec.get("matchConstraints") or {}, "resourceRules")
-    causes += condition_causes("spec.matchConditions", spec.get("matchConditions") or (), EXPRESSIONS)
-    for index, one in enumerate(spec.get("variables") or ()):
-        causes += expression_causes(f"spec.variables[{index}].expression", one, EXPRESSIONS, ())
-    for index, one in enumerate(spec.get("validations") or ()):
-        path = f"spec.validations[{index}]"
-        causes += expression_causes(f"{path}.expression", one, EXPRESSIONS)
-        if one.get("messageExpression"):
-            causes += expression_causes(f"{path}.messageExpression", {"expression": one["messageExpression"]}, EXPRESSIONS, TEXT)
-    for index, one in enumerate(spec.get("auditAnnotations") or ()):
-        causes += expression_causes(
-            f"spec.auditAnnotations[{index}].valueExpression", {"expression": one["valueExpression"]}, EXPRESSIONS, ()
-        )
-    for index, one in enumerate(spec.get("mutations") or ()):
-        field = "jsonPatch" if one.get("patchType") == "JSONPatch" else "applyConfiguration"
-        causes += expression_causes(f"spec.mutations[{index}].{field}.expression", one.get(field) or {}, EXPRESSIONS, ())
-    if not any(spec.get(field) for field in ("validations", "auditAnnotations", "mutations")):
-        causes.append(("spec", "Required value: validations, auditAnnotations or mutations must be specified"))
-    return causes
-
-
-def binding_causes(binding: Object, old: Object | None) -> Causes:
-    spec = binding.get("spec") or {}
-    causes, actions = missing("spec", spec, "policyName"), spec.get("validationActions") or ()
-    if binding.get("kind") == "ValidatingAdmissionPolicyBinding":
-        causes += missing("spec", spec, "validationActions")
-    if {"Deny", "Warn"} <= set(actions):
-        text = "Invalid value: must not contain both Deny and Warn (repeating the same validation failure)"
-        causes.append(("spec.validationActions", text))
-    return causes + [cause for action in actions for cause in unsupported("spec.validationActions", action, ("Audit", "Deny", "Warn"))]

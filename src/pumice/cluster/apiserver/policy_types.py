@@ -12,10 +12,10 @@ from pumice.api.cel.errors import CompileError
 from pumice.api.cel.program import Program
 from pumice.api.cel.values import AUTHORIZER_FIELDS, DYN, STRING, CelType, kind as cel_kind, list_of, map_of
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
+from pumice.cluster.apiserver.admission_checks import policy_causes
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.conditions import EXPRESSIONS
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.policies import policy_causes
 from pumice.cluster.apiserver.schema import Shape
 
 _PLAIN = {"int32": "int", "int64": "int", "number": "double", "bytes": "bytes", "Time": "timestamp", "MicroTime": "timestamp"}

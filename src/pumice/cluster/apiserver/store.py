@@ -21,6 +21,7 @@ from pumice.api.json_objects import clone
 from pumice.api.selectors import Selector
 from pumice.cluster.apiserver import binding, deletion, eviction, older_rules, status, subresource_writes
 from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
+from pumice.cluster.apiserver.audit_notes import AuditNotes, log_notes
 from pumice.cluster.apiserver.builtin_admission import own_rules
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.conversion import seen, seen_early, seen_late, stored
@@ -35,7 +36,7 @@ from pumice.cluster.apiserver.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.metadata import check_head, count_generation, metadata_causes, set_identity
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending, call_about
 from pumice.cluster.apiserver.patch import PatchRequest, patched
-from pumice.cluster.apiserver.policies import KINDS as POLICIES, AuditNotes, Policies, log_notes
+from pumice.cluster.apiserver.policies import KINDS as POLICIES, Policies
 from pumice.cluster.apiserver.service_allocator import ServiceAllocator
 from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of

@@ -13,10 +13,11 @@ from pumice.api import Object
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.pod_rules import limits_and_requests
 from pumice.cluster.apiserver import (
+    admission_checks,
     device_checks,
     group_checks,
     object_checks,
-    pod_spec,
+    pod_defaults,
     pod_updates,
     policies,
     role_checks,
@@ -29,7 +30,7 @@ from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.crd import CRDS, complete, definition_causes
 from pumice.cluster.apiserver.field_rules import Causes, fill
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.pod_spec import default_spec
+from pumice.cluster.apiserver.pod_defaults import default_spec
 
 Change = Callable[[Object], None]
 Check = Callable[[Object, Object | None], Causes]
@@ -224,7 +225,7 @@ _WITH_STATUS = Strategy(begin=started())
 _WITHOUT_STATUS = Strategy(begin=_no_status)
 
 _TABLE = {
-    "pods": Strategy(pod_spec.begin, pod_spec.default_pod, pod_updates.causes),
+    "pods": Strategy(pod_defaults.begin, pod_defaults.default_pod, pod_updates.causes),
     "nodes": Strategy(default=default_node, causes=object_checks.node_causes),
     "namespaces": Strategy(started(phase="Active"), default_namespace, object_checks.namespace_causes),
     "services": Strategy(_no_status, default_service, object_checks.service_causes),
@@ -260,11 +261,13 @@ _TABLE = {
     "clusterroles.rbac.authorization.k8s.io": Strategy(causes=role_checks.role_causes),
     "rolebindings.rbac.authorization.k8s.io": Strategy(default=role_checks.default_binding, causes=role_checks.binding_causes),
     "clusterrolebindings.rbac.authorization.k8s.io": Strategy(default=role_checks.default_binding, causes=role_checks.binding_causes),
-    webhooks.MUTATING: Strategy(default=webhooks.mutating_defaults, causes=webhooks.webhook_causes),
-    webhooks.VALIDATING: Strategy(default=webhooks.webhook_defaults, causes=webhooks.webhook_causes),
-    policies.VALIDATING: Strategy(_no_status, policies.policy_defaults, policies.policy_causes),
-    policies.MUTATING: Strategy(default=policies.policy_defaults, causes=policies.policy_causes),
-    **dict.fromkeys(policies.BINDINGS.values(), Strategy(default=policies.binding_defaults, causes=policies.binding_causes)),
+    webhooks.MUTATING: Strategy(default=admission_checks.mutating_defaults, causes=admission_checks.webhook_causes),
+    webhooks.VALIDATING: Strategy(default=admission_checks.webhook_defaults, causes=admission_checks.webhook_causes),
+    policies.VALIDATING: Strategy(_no_status, admission_checks.policy_defaults, admission_checks.policy_causes),
+    policies.MUTATING: Strategy(default=admission_checks.policy_defaults, causes=admission_checks.policy_causes),
+    **dict.fromkeys(
+        policies.BINDINGS.values(), Strategy(default=admission_checks.binding_defaults, causes=admission_checks.binding_causes)
+    ),
     CRDS: Strategy(_no_status, complete, definition_causes),
 }
 

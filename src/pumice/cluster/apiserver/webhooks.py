@@ -11,7 +11,7 @@ has changed the object. Validating webhooks all see the final object.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +24,6 @@ from pumice.api.selectors import label_selector, matches
 from pumice.cluster.apiserver.admission import SYSTEM, AdmissionAttributes
 from pumice.cluster.apiserver.conversion import seen_early, stored
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
-from pumice.cluster.apiserver.field_rules import Causes, fill, missing, unsupported
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Unanswered, call_about
@@ -315,53 +314,3 @@ def _patched(obj: Object, answer: Object) -> Object:
 
 
 #: what is left out of the objects that webhooks and policies are for
-DEFAULTS = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
-
-
-def webhook_defaults(configuration: Object) -> None:
-    for hook in configuration.get("webhooks") or ():
-        fill(hook, DEFAULTS | {"failurePolicy": "Fail", "timeoutSeconds": 10})
-        if (service := (hook.get("clientConfig") or {}).get("service")) is not None:
-            service.setdefault("port", 443)
-        for rule in hook.get("rules") or ():
-            rule.setdefault("scope", "*")
-
-
-def mutating_defaults(configuration: Object) -> None:
-    webhook_defaults(configuration)
-    for hook in configuration.get("webhooks") or ():
-        hook.setdefault("reinvocationPolicy", "Never")
-
-
-def webhook_causes(configuration: Object, old: Object | None) -> Causes:
-    """What is wrong with a configuration: pairs of a field's path and a sentence."""
-    causes: Causes = []
-    seen: set[str] = set()
-    for index, hook in enumerate(configuration.get("webhooks") or ()):
-        path, name, client = f"webhooks[{index}]", str(hook.get("name") or ""), hook.get("clientConfig") or {}
-        if name.count(".") < 2:
-            causes.append((f"{path}.name", f'Invalid value: "{name}": should be a domain with at least three segments separated by dots'))
-        if name in seen:
-            causes.append((f"{path}.name", f'Duplicate value: "{name}"'))
-        seen.add(name)
-        if bool(client.get("url")) == bool(client.get("service")):
-            causes.append((f"{path}.clientConfig", "Required value: exactly one of url or service is required"))
-        elif client.get("url") and not client["url"].startswith("https://"):
-            causes.append((f"{path}.clientConfig.url", f'Invalid value: "{client["url"]}": must begin with https://'))
-        causes += choice_causes(path, hook, {"failurePolicy": ("Fail", "Ignore"), "matchPolicy": ("Equivalent", "Exact")})
-        causes += choice_causes(path, hook, {"sideEffects": ("None", "NoneOnDryRun"), "reinvocationPolicy": ("IfNeeded", "Never")})
-        causes += missing(path, hook, "admissionReviewVersions", rule="must specify one of v1, v1beta1")
-        if not 1 <= hook["timeoutSeconds"] <= 30:
-            text = f"Invalid value: {hook['timeoutSeconds']}: the timeout value must be between 1 and 30 seconds"
-            causes.append((f"{path}.timeoutSeconds", text))
-        if hook.get("matchConditions"):
-            from pumice.cluster.apiserver.conditions import condition_causes
-
-            causes += condition_causes(f"{path}.matchConditions", hook["matchConditions"])
-    return causes
-
-
-def choice_causes(path: str, spec: Object, choices: Mapping[str, tuple[str, ...]]) -> Causes:
-    """The causes for fields that have none of their possible values."""
-    stated = ((field, allowed) for field, allowed in choices.items() if field in spec)
-    return [cause for field, allowed in stated for cause in unsupported(f"{path}.{field}", spec[field], allowed)]

@@ -14,7 +14,7 @@ from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.model import INQUEUE, Job, Queue
-from pumice.scheduler.model.job import cut_short_at
+from pumice.scheduler.model.half_placed import cut_short_at
 from pumice.scheduler.placement.domains import Choice, Domains
 from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
 from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks

@@ -4,75 +4,57 @@ Invariants, asserted by `check()`: every task is in at most one node row and one
 those of their tasks; `waiting` holds the jobs with Pending tasks; `log` has every change of the tasks on nodes, in order.
 """
 
-from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Any, TypeVar
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.meta import Metadata, Wire
-from pumice.api.pod import ClaimCharge, Pod, PodStatus
+from pumice.api.meta import Wire
+from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue as QueueObject
 from pumice.scheduler.model import status
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.job import PENDING, Job
-from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.kept_sums import KeptSums
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
-from pumice.scheduler.model.promises import KnownPromises, promises_agree, refresh_promises, withdraw_promises
+from pumice.scheduler.model.promises import promises_agree, withdraw_promises
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
-from pumice.scheduler.model.row_log import RowChange, RowLog
+from pumice.scheduler.model.resources import DEVICE_SHARES
 from pumice.scheduler.model.shadow_group import is_shadow, shadow_group
-from pumice.scheduler.model.shared_templates import NO_PAIRS, Shared
+from pumice.scheduler.model.shared_templates import NO_PAIRS
 from pumice.scheduler.model.task import Task, key_of, owner_of
 from pumice.scheduler.model.template import Template
 
 Kept = TypeVar("Kept", bound=Index)
 
 
-class Cluster:
+class Cluster(KeptSums):
     """The kept state of a cluster. `schedulers` are the schedulerNames whose pods we place."""
 
     def __init__(
         self, schedulers: tuple[str, ...] = ("volcano",), default_queue: str = DEFAULT_QUEUE, ignored: frozenset[str] = DEVICE_SHARES
     ) -> None:
-        self.schedulers = frozenset(schedulers)
+        super().__init__(schedulers, ignored)
         self.shadow_groups = False  #: make PodGroups for pods that have none, as kube-batch does
         self.needs_drivers = False  #: CSI drivers may ask that their volumes go to no node without them (gate VolumeLimitScaling)
         self.shares_claims = False  #: device claims of native PodGroups serve all their pods (gate DRAWorkloadResourceClaims)
         self.device_gates: frozenset[str] = frozenset()  #: the gates of device allocation that are on
-        self.devices_take: Callable[[Task, int], list[ClaimCharge]] | None = None  #: what its devices take of a row's own resources
         self.newer_devices = False  #: devices are allocated by the rules of 1.37
         self.lacking: frozenset[str] = frozenset()  #: kinds of which the input has no object, though the cluster may have some
         self.default_queue = default_queue
-        self.clock = 0.0  #: the time of the next change, in seconds since 1970
-        self.dimensions = Dimensions(ignored)
-        self.nodes = Nodes(self.dimensions)
         self.tasks: dict[str, Task] = {}  #: by "namespace/name"
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.objects: dict[str, dict[str, Any]] = {}  #: objects of other kinds: kind to "namespace/name" or name to object
         self.versions: dict[str, int] = {}  #: kind to a number that changes with its objects
         self.tier_names: dict[str, int] = {}  #: the names of tiers that PodGroups have, and how often
-        self.waiting: dict[str, Job] = {}  #: jobs with Pending tasks
         self.not_enqueued: dict[str, Job] = {}  #: jobs whose phase is Pending
-        self.without_job: dict[str, Task] = {}  #: Pending tasks without a job whose schedulerName is ours
         self.stopped: dict[str, Task] = {}  #: tasks that would be Pending if their namespace were not being deleted
         self.members: dict[str, dict[str, Task]] = {}  #: by native PodGroup: its tasks, whether or not it exists
         self.expecting: dict[str, Job] = {}  #: jobs for whose pods places are held
-        self.changed: dict[str, Job] = {}  #: jobs that have changed, so that the next cycle reports their status
-        self._stale: dict[str, Job] = {}  #: jobs that have changed since the last refresh_sums()
-        self._elastic: dict[str, Job] = {}  #: jobs that had more ready pods than their minimum then
-        self.log = RowLog()
-        self.revision = 0  #: grows with each change that a cycle could see, even if a cycle has undone it
-        self._indexes: dict[type[Index], Index] = {}  #: updated with each move that filters see
         self.with_pod_affinity: dict[Template, None] = {}  #: templates with inter-pod affinity that were ever seen
-        self.imagined = False  #: whether moves are only tried now, and will be undone
-        self.past_usage: dict[tuple[float, HolderOf], PastUsage] = {}  #: updated with each move, too
+        self._indexes: dict[type[Index], Index] = {}  #: updated with each move that filters see
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
-        self._promises: KnownPromises = {}  #: promises that were computed before, for jobs that are alike
-        self._shared = Shared(self.dimensions)  #: what equal pods share
         self._on_unknown_nodes: dict[str, dict[str, Task]] = {}  #: tasks whose node is not known (yet), by its name
         self.dimensions.widened.append(self._widen)
 
@@ -388,99 +370,14 @@ class Cluster:
         for job in self.jobs.values():
             self._rank(job)
 
-    # -- moves
-
-    def move(self, task: Task, to: int, row: int, *, evicted: bool = False) -> None:
-        """Give a task another status and row (-1: none), and adapt every sum. `evicted`: filters no longer see the task there."""
-        self.revision += 1
-        before = task.node
-        if before >= 0:
-            self._remove_from_node(task)
-        self._remove_from_job(task)
-        task.status = to
-        task.evicted = evicted
-        if task.claims and before != row and not self.imagined:
-            self._charge(task, row)
-        self._enter_job(task)
-        if row >= 0:
-            self._enter_node(task, row)
-        else:
-            task.node_name = ""
-
-    def _charge(self, task: Task, row: int) -> None:
-        """Give a task that we place the template with what its devices take of the row's own resources; take that back when it leaves."""
-        if task.bare is not None:
-            task.template, task.charges, task.bare = task.bare, (), None
-        charges = self.devices_take(task, row) if self.devices_take is not None and row >= 0 and task.status & status.PLACED else []
-        if charges:
-            task.bare, task.charges = task.template, tuple(charges)
-            task.template = self.with_charges(task.template, charges)
-
-    def with_charges(self, template: Template, charges: list[ClaimCharge]) -> Template:
-        """The template of a pod whose devices take of its node's own resources."""
-        return self._shared.template(Pod(Metadata(namespace=template.namespace), template.spec, PodStatus(charges=charges)))
-
-    def forget_eviction(self, task: Task) -> None:
-        """Treat a task that a session has evicted like any other that is being deleted: filters see it until it is gone."""
-        task.disrupted = True
-        was_hidden, task.evicted = task.evicted, False
-        if was_hidden and task.node >= 0:
-            self.nodes.show(task, task.node, 1.0)
-            self._tell(task.node, task, 1)
-
-    def start(self, task: Task, row: int, since: float, written: dict[str, str]) -> None:
-        """Let a task run. `written`: annotations that its bind adds to the pod."""
-        if written:
-            self.annotate(task, written)
-        task.started = task.placed_at = since
-        self.move(task, status.RUNNING, row)
-
-    def annotate(self, task: Task, more: dict[str, str]) -> None:
-        """Add annotations to a task that were written to its pod."""
-        task.annotations = self._shared.pairs({**task.annotations, **more}, task.annotations)
-
-    def nominate(self, task: Task, node_name: str) -> None:
-        task.nominated = node_name
-
-    def decide(self, task: Task) -> None:
-        """Change a task's status from Allocated to Binding. Its place and the sums of resources stay as they are."""
-        self._count_as(task, status.BINDING)
-
-    def _count_as(self, task: Task, to: int) -> None:
-        """Change a task's status from one in which it holds its room to another."""
-        if task.job is not None:
-            task.job.count_one(task.status, -1)
-            task.job.count_one(to, 1)
-        task.status = to
-
-    def _enter_node(self, task: Task, row: int) -> None:
-        task.node = row
-        task.node_name = self.nodes.names[row]
-        self.nodes.add(task, row)
-        self._tell(row, task, 1)
-
-    def _remove_from_node(self, task: Task) -> None:
-        row = task.node
-        self.nodes.take(task, row)
-        self._tell(row, task, -1)
-        task.node = -1
-
-    def _tell(self, row: int, task: Task, sign: int) -> None:
-        """Note in the log that a task came to a row or left it, and call the indexes, unless the task is evicted: filters do not see it."""
-        self.log.append(RowChange(row, task, 0 if task.evicted else sign))
-        if not task.evicted:
-            for index in self._indexes.values():
-                index.change(row, task, sign)
-
-    def existing(self) -> Iterator[Task]:
-        """All tasks on nodes, except those that filters do not see."""
-        return (task for tasks in self.nodes.tasks for task in tasks.values() if not task.evicted)
+    # -- what is counted only where somebody asks for it
 
     def index(self, kind: type[Kept]) -> Kept:
         """The index of this class, up to date. It is made at the first call."""
         found = self._indexes.get(kind)
         if found is None:
             found = self._indexes[kind] = self._counted(kind)
+            self._followers.append(found.change)
         found.refresh()
         return found  # type: ignore[return-value]
 
@@ -497,66 +394,11 @@ class Cluster:
             found.count(self.tasks.values(), self.clock)
         return found
 
-    def _enter_job(self, task: Task) -> None:
-        job = task.job
-        if job is None:
-            if task.status == status.PENDING and task.template.scheduler_name in self.schedulers:
-                self.without_job[task.uid] = task
-            return
-        job.enter(task)
-        self.changed[job.uid] = self._stale[job.uid] = job
-        if task.status & status.HELD:
-            if job.queue is not None:
-                job.queue.holding += task.template.exactly
-            for usage in self.past_usage.values():
-                usage.begins(task, job, self.clock)
-        elif task.status == status.PENDING:
-            self.waiting[job.uid] = job
-            if job.queue is not None:
-                job.queue.asking += task.template.exactly
-
-    def _remove_from_job(self, task: Task) -> None:
-        job = task.job
-        if job is None:
-            self.without_job.pop(task.uid, None)
-            return
-        job.leave(task)
-        self.changed[job.uid] = self._stale[job.uid] = job
-        if task.status & status.HELD:
-            if job.queue is not None:
-                job.queue.holding -= task.template.exactly
-            for usage in self.past_usage.values():
-                usage.ends(task, self.clock)
-        elif task.status == status.PENDING:
-            if not job.pending:
-                del self.waiting[job.uid]
-            if job.queue is not None:
-                job.queue.asking -= task.template.exactly
-
     # -- between cycles
 
     def report_again(self, job: Job) -> None:
         """Let the next cycle report the status of a job although nothing about it has changed."""
         self.changed[job.uid] = job
-
-    def refresh_sums(self, *, anew: bool = False) -> None:
-        """Bring the sums that depend on a job as a whole up to date, for the jobs that changed. `anew`: forget the parts of other jobs."""
-        if anew:
-            self._promises.clear()
-        for job in self._stale.values():
-            if job.queue is not None:
-                refresh_promises(job, self._promises)
-            if job.queue is not None and job.ready_count > job.min_member:
-                self._elastic[job.uid] = job
-            else:
-                self._elastic.pop(job.uid, None)
-        self._stale.clear()
-
-    def elastic_jobs(self) -> Iterator[Job]:
-        """The jobs of queues that have more ready pods than their minimum; some may come twice."""
-        return (
-            job for job in chain(self._elastic.values(), self._stale.values()) if job.queue is not None and job.ready_count > job.min_member
-        )
 
     def forget_changes(self) -> None:
         """Begin a new log and a new set of changed jobs. Called when a session has closed. The next session refreshes the sums."""

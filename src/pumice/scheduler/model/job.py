@@ -396,17 +396,3 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         return None
     return seconds if seconds is None or seconds >= 0 else None
-
-
-PLACED = status.BOUND | status.RUNNING
-
-
-def cut_short_at(job: Job) -> float | None:
-    """When the last of the placed pods of such a gang got its node; None for any other job."""
-    placed, waiting = job.counts[status.BOUND] + job.counts[status.RUNNING], len(job.pending) + job.counts[status.PIPELINED]
-    if not placed or job.is_ready or placed + waiting < max(job.min_member, len(job.tasks)):
-        return None
-    since = [task.placed_at for task in job.tasks.values() if task.status & PLACED and task.placed_at is not None]
-    if len(since) < placed or any(task.created > min(since) for task in job.tasks.values()):
-        return None
-    return max(since)

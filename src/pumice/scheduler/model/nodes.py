@@ -9,12 +9,12 @@ from typing import cast
 
 import numpy as np
 
-from pumice.api.annotations import OVERSUBSCRIPTION
 from pumice.api.core import Node, Taint
 from pumice.api.selectors import Requirement, Selector, holds_for
 from pumice.api.structs import encode
 from pumice.scheduler.model import status
-from pumice.scheduler.model.resources import CPU, EPSILON, MEMORY, MOST_OF_ONE, Dimensions, Mask, NDArray, Rows, Vector, bounded
+from pumice.scheduler.model.oversubscription import oversubscription
+from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, Dimensions, Mask, NDArray, Rows, Vector
 from pumice.scheduler.model.tally import EXACT, Sums, Tally
 from pumice.scheduler.model.task import Task
 
@@ -391,15 +391,3 @@ def cells(table: Table) -> Cells:
 def _static(node: Node) -> tuple[object, ...]:
     meta, spec, status = node.metadata, node.spec, node.status
     return meta.labels, meta.annotations, spec.taints, spec.unschedulable, status.images, status.declared_features
-
-
-def oversubscription(node: Node, dimensions: Dimensions) -> Vector:
-    """The resources that Volcano's agent offers beyond what is allocatable (oversubscription)."""
-    annotations = node.metadata.annotations or {}
-    extra = dimensions.zeros()
-    for column, name in ((CPU, "cpu"), (MEMORY, "memory")):
-        try:
-            extra[column] = bounded(int(float(annotations.get(OVERSUBSCRIPTION + name, 0))))
-        except (ValueError, OverflowError):
-            continue
-    return extra

@@ -1,0 +1,141 @@
+"""The defaults of a pod and of the spec of a pod template, and what the server says of a new pod: gates that hold it, its QoS class."""
+
+from typing import Any
+
+from pumice.api import Object
+from pumice.api.quantity import quantity
+from pumice.api.quota import pod_totals, written
+from pumice.cluster.apiserver.field_rules import fill
+
+COMPUTE = ("cpu", "memory")
+
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+_DEFAULTS = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+    "enableServiceLinks": True,
+}
+
+
+def begin(pod: Object) -> None:
+    pod["status"] = {"phase": "Pending", "qosClass": ""}
+    if (pod.get("spec") or {}).get("schedulingGates"):
+        pod["status"]["conditions"] = [dict(_GATED)]
+
+
+def default_pod(pod: Object) -> None:
+    spec = pod.setdefault("spec", {})
+    default_spec(spec)
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        _requests_from_limits(container)
+    _requests_of_the_whole(spec)
+    status = pod.setdefault("status", {})
+    if not status.get("qosClass"):
+        status["qosClass"] = qos_class(spec)
+
+
+def default_spec(spec: Object) -> None:
+    """Fill in the defaults of a pod's spec, which may be that of a pod template."""
+    fill(spec, _DEFAULTS)
+    if spec.get("serviceAccountName"):
+        spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    elif spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"]
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ()), *spec.get("ephemeralContainers", ())):
+        _default_container(container, bool(spec.get("hostNetwork")))
+    for volume in spec.get("volumes", ()):
+        _default_volume(volume)
+    for constraint in spec.get("topologySpreadConstraints", ()):
+        fill(constraint, {"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Ignore"})
+
+
+def _default_container(container: Object, host_network: bool) -> None:
+    image = container.get("image", "")
+    if "imagePullPolicy" not in container:
+        tag = image.rpartition("/")[2]
+        latest = "@" not in tag and (":" not in tag or tag.endswith(":latest"))
+        container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
+    fill(container, {"resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"})
+    for port in container.get("ports", ()):
+        port.setdefault("protocol", "TCP")
+        if host_network:
+            port.setdefault("hostPort", port.get("containerPort"))
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if name in container:
+            _default_probe(container[name])
+    for variable in container.get("env", ()):
+        reference = (variable.get("valueFrom") or {}).get("fieldRef")
+        if reference:
+            reference.setdefault("apiVersion", "v1")
+
+
+def _default_probe(probe: Object) -> None:
+    fill(probe, {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3})
+    if "httpGet" in probe:
+        fill(probe["httpGet"], {"path": "/", "scheme": "HTTP"})
+
+
+def _default_volume(volume: Object) -> None:
+    if not set(volume) - {"name"}:
+        volume["emptyDir"] = {}
+    for source in ("configMap", "secret", "projected", "downwardAPI"):
+        if isinstance(volume.get(source), dict):
+            volume[source].setdefault("defaultMode", 420)
+    if isinstance(volume.get("hostPath"), dict):
+        volume["hostPath"].setdefault("type", "")
+
+
+def _requests_from_limits(container: Object) -> None:
+    """Set the requests that are left out to the limits."""
+    resources = container["resources"]
+    limits = resources.get("limits")
+    if limits:
+        requests = resources.setdefault("requests", {})
+        for name, amount in limits.items():
+            requests.setdefault(name, amount)
+
+
+def _requests_of_the_whole(spec: Object) -> None:
+    """Set the pod-level requests that are left out, if there are pod-level limits: to what its containers request, else to the limits."""
+    resources = spec.get("resources")
+    if not resources:
+        return
+    limits = {name: amount for name, amount in (resources.get("limits") or {}).items() if name in COMPUTE or name.startswith("hugepages-")}
+    if limits:
+        asked, _ = pod_totals({each: spec.get(each) for each in ("containers", "initContainers")})
+        resources["requests"] = (
+            limits | written({name: asked[name] for name in COMPUTE if name in asked}) | (resources.get("requests") or {})
+        )
+
+
+def qos_class(spec: Object) -> str:
+    containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+    asked = [container.get("resources", {}) for container in containers]
+    if not any(asked):
+        return "BestEffort"
+    amounts = [_positive(resources.get(kind) or {}) for resources in asked for kind in ("requests", "limits")]
+    if not any(amounts):
+        return "BestEffort"
+    guaranteed = all(
+        set(_positive(resources.get("limits") or {})) == set(COMPUTE)
+        and all(
+            quantity(resources["limits"][name]).milli
+            == quantity((resources.get("requests") or resources["limits"]).get(name, resources["limits"][name])).milli
+            for name in COMPUTE
+        )
+        for resources in asked
+    )
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _positive(amounts: dict[str, Any]) -> dict[str, Any]:
+    return {name: amount for name, amount in amounts.items() if name in COMPUTE and quantity(amount).milli > 0}
