@@ -4,7 +4,7 @@ Both stand before a real API server. What runs is there first. Then come trees a
 pods, one after the other, then its groups from below, and the topmost when all else was surely seen, so that it is complete all at once and
 its pods are tried in their order. Compared is what settles: the places, who was evicted, and what the conditions of groups and pods say;
 not what is said of a group with a placed pod, which the real one may write over before its watch has shown it. Among placements of equal
-score and in the first node that a pod evicts on, chance decides: a state that differs is played again, some times, and something that ours
+score, and which of those that fail is told of, chance decides: a state that differs is played again, some times, and something that ours
 came to must be among what the real one came to. SEED and STATES choose the states.
 """
 
@@ -76,6 +76,9 @@ class GroupState:
         self.slices = [self._slice(name) for name in self.nodes] if self._devices else []
         self.running = list(self._running())
         self.pending = [sorted(unit, key=_arrival) for unit in self._pending()]
+        pods = [body["metadata"]["name"] for kind, body in self.running if kind is PODS]
+        minutes = self._draw.sample(range(60), len(pods))  # so that chance does not decide whom to evict
+        self.started = {name: f"2026-01-01T00:{minute:02}:00Z" for name, minute in zip(pods, minutes, strict=True)}
 
     def _slice(self, node: str) -> Body:
         devices = [{"name": f"d{number}"} for number in range(self._draw.randint(1, 2))]
@@ -179,8 +182,9 @@ async def outcome(client: Client, state: GroupState) -> Outcome:
     for kind, body in state.running:
         await client.create(kind, body, "default")
         if kind is PODS:
-            status = {"status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}}
-            await client.patch(PODS, ObjectRef(body["metadata"]["name"], "default"), status, PatchType.MERGE, subresource="status")
+            name = body["metadata"]["name"]
+            status = {"status": {"phase": "Running", "startTime": state.started[name]}}
+            await client.patch(PODS, ObjectRef(name, "default"), status, PatchType.MERGE, subresource="status")
     found: Outcome = {}
     for unit in state.pending:
         for kind, body in unit[:-1]:
