@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from pumice.api import kinds
 from pumice.api.json_objects import Key, difference, merged
-from pumice.controllers.controller import Lister, ObjectChange, Result, itself, result
+from pumice.controllers.controller import Lister, ObjectChange, Result, its_controller, itself, result
 from pumice.controllers.in_memory import Memory
 from pumice.controllers.in_memory_loop import Unsettled, settle
 from pumice.controllers.work_queue import KeyQueue
@@ -53,6 +53,18 @@ def test_an_object_that_makes_no_sense_is_passed_over_and_the_others_are_not(cap
     assert [work.pop(0), work.pop(0)] == [(controller, Key("", "a")), (controller, Key("", "c"))]
     assert len(caplog.records) == 1 and "counting passes over Queue.scheduling.volcano.sh" in caplog.text
     caplog.clear()
+
+
+def test_who_controls_a_changed_object_is_found_out_once_for_all_controllers() -> None:
+    before, after = plain_pod("p"), plain_pod("p")
+    for state, owner in ((before, "old"), (after, "new")):
+        state["metadata"]["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
+        ]
+    change = ObjectChange(before, after)
+    assert its_controller(kinds.REPLICA_SET)(change, Memory()) == [Key("default", "new"), Key("default", "old")]
+    assert its_controller(kinds.BATCH_JOB)(change, Memory()) == []
+    assert change.controllers is change.controllers and not change.is_adoptable
 
 
 def test_a_later_key_comes_when_it_is_due_at_the_earliest_time_asked_for() -> None:

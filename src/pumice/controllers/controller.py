@@ -12,12 +12,13 @@ the fields named in `INDEXED`.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from pumice.api import Key, Object, key_of, kinds, namespace_of
-from pumice.api.json_objects import controller_of
+from pumice.api.json_objects import controller_of, labels_of
 from pumice.api.kinds import kind_of
 from pumice.controllers.writes import Write
 
@@ -59,11 +60,13 @@ class Lister(Protocol):
 EVERY = "*"  #: in `watches`: changes of all kinds
 
 
-class ObjectChange(NamedTuple):
-    """An object before and after a change; None where it did not exist."""
-
+class _States(NamedTuple):
     old: Object | None
     new: Object | None
+
+
+class ObjectChange(_States):
+    """An object before and after a change; None where it did not exist. What several controllers ask of it is found out once."""
 
     @property
     def object(self) -> Object:
@@ -75,6 +78,23 @@ class ObjectChange(NamedTuple):
     @property
     def states(self) -> list[Object]:
         return [state for state in (self.old, self.new) if state is not None]
+
+    @cached_property
+    def controllers(self) -> Mapping[str, set[Key]]:
+        """The keys of the objects that control, or controlled, the object, by their kind."""
+        found: dict[str, set[Key]] = {}
+        for state in self.states:
+            if (owner := controller_of(state)) is not None:
+                found.setdefault(kind_of(owner), set()).add(Key(namespace_of(state), owner["name"]))
+        return found
+
+    @cached_property
+    def is_adoptable(self) -> bool:
+        """Whether the object has no controller now, and that or its labels are new."""
+        old, new = self
+        if new is None or controller_of(new) is not None:
+            return False
+        return old is None or controller_of(old) is not None or labels_of(old) != labels_of(new)
 
 
 class Result(Struct, frozen=True):
@@ -145,16 +165,7 @@ def itself(change: ObjectChange, lister: Lister) -> Iterable[Key]:
 
 def its_controller(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]:
     """A function from a change to the keys of the objects of this kind that control, or controlled, the changed object."""
-
-    def keys(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-        found: dict[Key, None] = {}
-        for state in change.states:
-            owner = controller_of(state)
-            if owner is not None and kind_of(owner) == kind:
-                found[Key(namespace_of(state), owner["name"])] = None
-        return found
-
-    return keys
+    return lambda change, lister: sorted(change.controllers.get(kind, ()))
 
 
 def all_of(kind: str) -> KeysOf:

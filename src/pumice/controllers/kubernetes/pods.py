@@ -25,7 +25,7 @@ from pumice.api.json_objects import (
     terminating,
 )
 from pumice.api.selectors import Selector, label_selector, matches
-from pumice.controllers.controller import KeysOf, Lister, ObjectChange, its_controller
+from pumice.controllers.controller import KeysOf, Lister, ObjectChange
 from pumice.controllers.writes import Patch, Write, patch
 
 ENDED = ("Succeeded", "Failed")
@@ -169,16 +169,12 @@ def _without(subject: Object, owner: Object) -> list[Object]:
 
 def its_claimants(kind: str) -> KeysOf:
     """A function from a change to the keys of the changed object's controllers, and of the owners of this kind that might adopt it."""
-    owners = its_controller(kind)
 
     def keys(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-        found = {*owners(change, lister)}
-        old, new = change
-        if new is not None and controller_of(new) is None and not (old and controller_of(old) is None and labels_of(old) == labels_of(new)):
-            for owner in lister.all(kind, namespace_of(new)):
-                selector = selector_of(owner)
-                if selector and matches(selector, labels_of(new)):
-                    found.add(key_of(owner))
+        found = change.controllers.get(kind, set[Key]())
+        if change.is_adoptable:
+            owners, labels = lister.all(kind, namespace_of(change.object)), labels_of(change.object)
+            found = found | {key_of(owner) for owner in owners if (selector := selector_of(owner)) and matches(selector, labels)}
         return sorted(found)
 
     return keys
