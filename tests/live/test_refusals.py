@@ -126,6 +126,28 @@ def test_a_refusal_that_passes_delays_little() -> None:
     run(story())
 
 
+def test_a_status_that_is_too_large_is_written_later_though_the_role_lets_nobody_read_its_object() -> None:
+    class Unreadable(MemoryServer):
+        async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
+            if resource == POD_GROUPS:
+                raise FORBIDDEN
+            return await super().get(resource, ref)
+
+    async def story() -> None:
+        api = Unreadable()
+        api.queue()
+        api.node("a")
+        done = gang(api)
+        refusing = Refusing(api, "update", POD_GROUPS, ApiError(413, "RequestEntityTooLarge", "limit is 3145728"))
+        async with scheduling(api):
+            await asyncio.sleep(60)
+            assert refusing.tries and not done()
+            refusing.on = False
+            await until(done, within_s=130)
+
+    run(story())
+
+
 class Misread(Faulty):
     """Whoever reads a pod fails, or is given one of long ago."""
 

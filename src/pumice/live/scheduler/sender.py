@@ -317,9 +317,10 @@ class Sender:
             return await update
         except ApiError as error:
             if error.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+                now = await self._transport.get(request.kind, request.ref)
                 raw_objects = self._raw_objects[request.kind.kind]
                 raw_objects.forget(str(request.ref))
-                raw_objects.keep_raw(await self._transport.get(request.kind, request.ref))
+                raw_objects.keep_raw(now)
             raise
 
     async def _condition(self, request: WriteCondition) -> None:
