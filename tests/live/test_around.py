@@ -26,9 +26,11 @@ from pumice.live.pages import insights, probes
 from pumice.live.scheduler import usage_sources
 from pumice.live.scheduler.config_reloader import Reloader
 from pumice.live.scheduler.usage_sources import UsageFailure, fetch
+from pumice.live.scheduler.world import LiveWorld
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.world import FRESH_S, Usage
 from pumice.scheduler.model.cluster import Cluster
 from tests.dripping import dripping
 from tests.live.memory import MemoryServer
@@ -235,7 +237,10 @@ def test_the_state_is_a_file_that_decides_the_same() -> None:
 
 # ---- measured usage
 
-PROMETHEUS = {"cpu": [("a:9100", "40.5"), ("b", "7")], "memory": [("a:9100", "60"), ("b", "8")]}
+PROMETHEUS = {
+    "cpu": [("a:9100", "40.5"), ("b", "7"), ("nothing", "NaN"), ("endless", "5")],
+    "memory": [("a:9100", "60"), ("b", "8"), ("nothing", "5"), ("endless", "+Inf")],
+}
 
 
 async def prometheus(request: web.Request) -> web.Response:
@@ -260,6 +265,10 @@ async def broken(request: web.Request) -> web.Response:
     return web.json_response({"status": "error"})
 
 
+async def odd(request: web.Request) -> web.Response:
+    return web.json_response({"data": {"result": [{"metric": {"instance": 5}, "value": [1000, "1"]}]}})
+
+
 @pytest.mark.parametrize(
     ("kind", "handler", "nodes"),
     [("prometheus", prometheus, {"a", "b"}), ("elasticsearch", elasticsearch, {"a"}), ("prometheus_adaptor", adaptor, {"a"})],
@@ -281,10 +290,25 @@ def test_elasticsearch_is_told_user_and_password() -> None:
     assert asked == ["Basic dTpw"]
 
 
-@pytest.mark.parametrize("kind", ["prometheus", "elasticsearch", "prometheus_adaptor", "unheard-of"])
-def test_a_source_that_cannot_be_read_says_so(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "handler"),
+    [("prometheus", broken), ("prometheus", odd), ("elasticsearch", broken), ("prometheus_adaptor", broken), ("unheard-of", broken)],
+)
+def test_a_source_that_cannot_be_read_says_so(kind: str, handler: Callable[[web.Request], Awaitable[web.Response]]) -> None:
     with pytest.raises(UsageFailure):
-        _fetch({"type": kind}, broken)
+        _fetch({"type": kind}, handler)
+
+
+def test_of_nodes_that_are_gone_no_usage_is_kept() -> None:
+    async def story() -> None:
+        world = LiveWorld(VirtualClock())
+        for number in range(100):
+            at = VirtualClock().now()
+            world.measured({f"n{number}": Usage(1.0, 1.0, at), "old": Usage(2.0, 2.0, at - FRESH_S - 1)})
+            await asyncio.sleep(FRESH_S / 10)
+        assert [name for name in ("old", "n80", "n90", "n99") if world.usage(name)] == ["n90", "n99"]
+
+    run(story(), limit_s=1e6)
 
 
 def test_a_source_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ Prometheus' `instance` may have a port after it.
 
 import ssl
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 from urllib.parse import urlencode
 
@@ -29,15 +30,16 @@ class UsageFailure(Exception):
 
 
 async def fetch(metrics: Mapping[str, str], now: float) -> dict[str, Usage]:
-    """The usage of each node, from the source that the section `metrics` names. Raises UsageFailure."""
+    """The usage of each node, from the source that the section `metrics` names. What is no number is left out. Raises UsageFailure."""
     kind = metrics["type"]
     source = SOURCES.get(kind)
     if source is None:
         raise UsageFailure(f'there is no source "{kind}"; known: prometheus, elasticsearch, prometheus_adaptor')
     insecure = metrics.get("tls.insecureSkipVerify", "").lower() == "true"
     try:
-        return await source(_Asked(metrics, context(Trust(insecure=True), None) if insecure else None), now)
-    except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError, IndexError) as error:
+        found = await source(_Asked(metrics, context(Trust(insecure=True), None) if insecure else None), now)
+        return {node: usage for node, usage in found.items() if isfinite(usage.cpu) and isfinite(usage.memory)}
+    except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise UsageFailure(f"{kind} at {metrics['address']}: {type(error).__name__}: {error}") from None
 
 

@@ -33,13 +33,18 @@ class LiveWorld:
     def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> ExtenderService | None:
         return self._beyond.extender(url, timeout_s, options)
 
+    def measured(self, found: dict[str, Usage]) -> None:
+        """Take over a round of measurements. Older ones stay while they count."""
+        now = self._clock.now()
+        self._usage = {node: usage for node, usage in (self._usage | found).items() if usage.is_fresh(now)}
+
     async def run(self, section: Callable[[], Mapping[str, str]], change: Callable[..., None]) -> None:
         """Fetch usage again and again. `change` takes each round over between cycles, so that no cycle sees two rounds of measurements."""
         while True:
             metrics = section()
             if metrics.get("type") and metrics.get("address"):
                 try:
-                    change(self._usage.update, await fetch(metrics, self._clock.now()))
+                    change(self.measured, await fetch(metrics, self._clock.now()))
                 except UsageFailure as error:
                     log.warning("usage of nodes was not measured: %s", error)
             await self._clock.sleep(_interval_s(metrics))
