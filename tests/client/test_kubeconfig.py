@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -258,10 +259,12 @@ def test_a_file_that_is_named_must_be_there(tmp_path: Path) -> None:
 
 
 PLUGIN = """
-import json, os, sys
+import json, os, sys, time
 runs = os.path.join(os.path.dirname(__file__), "runs")
 with open(runs, "a") as file:
     file.write(os.environ["KUBERNETES_EXEC_INFO"] + "\\n")
+while "GO" in os.environ and not os.path.exists(os.environ["GO"]):
+    time.sleep(0.01)
 status = json.loads(os.environ["STATUS"])
 status["token"] = status.get("token", "") and status["token"] + str(len(open(runs).readlines()))
 print(json.dumps({"kind": "ExecCredential", "apiVersion": os.environ["VERSION"], "status": status}))
@@ -293,6 +296,22 @@ def test_a_plugins_token_is_kept_until_it_expires_or_is_refused(tmp_path: Path) 
     found.credentials.refused()
     assert header(found) == "Bearer t3"
     assert runs(tmp_path)[0] == {"kind": "ExecCredential", "apiVersion": V1, "spec": {"interactive": False}}
+
+
+def test_a_slow_plugin_runs_on_for_the_others_when_somebody_waits_no_longer(tmp_path: Path) -> None:
+    """A step of an election has five seconds, and the next one would begin anew."""
+    found = access(tmp_path, plugin(tmp_path, {"token": "t"}, env={"GO": str(tmp_path / "go")}))
+
+    async def story() -> str:
+        impatient = asyncio.create_task(found.credentials.authorization())
+        while not (tmp_path / "runs").exists():
+            await asyncio.sleep(0.01)
+        impatient.cancel()
+        await asyncio.gather(impatient, return_exceptions=True)
+        (tmp_path / "go").touch()
+        return await found.credentials.authorization()
+
+    assert asyncio.run(story()) == "Bearer t1" and len(runs(tmp_path)) == 1
 
 
 def test_a_plugin_may_be_told_of_the_cluster_and_give_a_certificate(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Credentials from a program named in the kubeconfig (`users[].user.exec`), as clusters of cloud providers use them.
 
 The program writes an ExecCredential to its output. It is kept until it expires, or until the server refuses it. Callers that come while
-the program runs wait for this run. The program gets our standard input only if that is a terminal and the program may use it.
+the program runs wait for this run, which goes on if some of them wait no longer. The program gets our standard input only if that is a
+terminal and the program may use it.
 """
 
 import asyncio
@@ -64,14 +65,13 @@ class ExecPlugin:
         self._granted: _Granted | None = None
         self._pair: KeyPair | None = None
         self._expires = float("inf")
-        self._running = asyncio.Lock()
+        self._renewing: asyncio.Task[None] | None = None
 
     async def authorization(self) -> str:
-        granted = self._granted
-        if granted is None or self._wall() + EXPIRY_MARGIN_S >= self._expires:
-            async with self._running:
-                if self._granted is granted:
-                    await self._renew()
+        if self._granted is None or self._wall() + EXPIRY_MARGIN_S >= self._expires:
+            if self._renewing is None or self._renewing.done():
+                self._renewing = asyncio.create_task(self._renew())
+            await asyncio.shield(self._renewing)
         assert self._granted is not None
         return f"Bearer {self._granted.token}" if self._granted.token else ""
 
@@ -109,9 +109,11 @@ class ExecPlugin:
         try:
             out, err = await asyncio.wait_for(process.communicate(), RUN_LIMIT_S)
         except TimeoutError:
-            process.kill()
-            await process.wait()
             raise self._error(f"did not end within {RUN_LIMIT_S:.0f} s") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
         if process.returncode:
             raise self._error(f"ended with code {process.returncode}: {err.decode(errors='replace').strip()[-500:]}")
         return out
