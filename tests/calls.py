@@ -21,3 +21,21 @@ def calls(work: Callable[[], Any]) -> int:
     finally:
         sys.setprofile(None)
     return count
+
+
+def lines(work: Callable[[], Any]) -> int:
+    """How many lines of Python it runs."""
+    count = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,28 +13,11 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, node, pod, podgroup
 from pumice.testing.scene import policy
+from tests.calls import lines
 
 ORDINARY = policy(
     "enqueue, allocate, backfill, preempt, reclaim", ("priority", "gang", "drf", "proportion", "predicates", "nodeorder", "overcommit")
 )
-
-
-def lines(work: Callable[[], Any]) -> int:
-    """How many lines of Python it runs."""
-    count = 0
-
-    def trace(frame: Any, event: str, argument: Any) -> Any:
-        nonlocal count
-        count += 1
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def terms(size: int) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ from pumice.live.scheduler import cycle_timing
 from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.sender import BACKOFF
 from pumice.live.scheduler.write_backoff import WriteBackoff
+from tests.calls import lines
 from tests.live.faults import Faults, Faulty
 from tests.live.memory import MemoryServer
 from tests.live.seat import CALM
@@ -216,6 +218,16 @@ def test_it_is_tried_again_after_its_pause_though_idle_cycles_are_seldom(monkeyp
             await until(done, within_s=130)
 
     run(story())
+
+
+def test_that_many_are_refused_costs_each_of_them_no_more() -> None:
+    def refuse(count: int) -> None:
+        pauses = WriteBackoff()
+        for number in range(count):
+            pauses.refused("Pod", f"uid-{number}", number / count)
+
+    few, many = (lines(partial(refuse, count)) for count in (30, 300))
+    assert many < 11 * few
 
 
 def test_pauses_double_and_are_forgiven() -> None:

@@ -5,6 +5,7 @@ server that has just started knows no roles for a moment. A write that was lost 
 sends it again.
 """
 
+from collections import Counter
 from math import inf
 from typing import NamedTuple
 
@@ -33,11 +34,13 @@ class WriteBackoff:
 
     def __init__(self) -> None:
         self._pauses: dict[Write, Pause] = {}
+        self._refused: Counter[str] = Counter()  #: by kind: how many of them the server refused
+        self._forgave_in = -inf  #: the second
 
     def refused(self, kind: str, name: str, now: float) -> bool:
         """Hold a refused write back, longer each time. Return whether no other refusal of its kind is remembered."""
         self._forgive(now)
-        first = all(write.kind != kind or not pause.refused for write, pause in self._pauses.items())
+        first = not self._refused[kind]
         self.longer(kind, name, now, refused=True)
         return first
 
@@ -46,15 +49,22 @@ class WriteBackoff:
         self._forgive(now)
         refusals = self._pauses.get(Write(kind, name), Pause(0, now)).refusals
         pause_s = BACKOFF.delay_s(refusals, 1.0)
+        self.forget(kind, name)
         self._pauses[Write(kind, name)] = Pause(refusals + 1, now + pause_s, refused=refused)
+        self._refused[kind] += refused
         return pause_s
 
     def _forgive(self, now: float) -> None:
-        self._pauses = {write: pause for write, pause in self._pauses.items() if now < pause.until + FORGIVEN_S}
+        """Forget what was long ago; once a second, since thousands of writes may be refused in one."""
+        if now // 1 > self._forgave_in:
+            self._forgave_in = now // 1
+            for write in [write for write, pause in self._pauses.items() if now >= pause.until + FORGIVEN_S]:
+                self.forget(write.kind, write.name)
 
     def forget(self, kind: str, name: str) -> None:
         """Forget the refusals of a write: it was granted, or its object is gone."""
-        self._pauses.pop(Write(kind, name), None)
+        known = self._pauses.pop(Write(kind, name), None)
+        self._refused[kind] -= known is not None and known.refused
 
     def __bool__(self) -> bool:
         return bool(self._pauses)
