@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.api.kinds import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
+from pumice.api.kinds import (
+    DEVICE_CLASSES,
+    EVENTS,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    Kind,
+)
 from pumice.api.times import instant
 from pumice.client.failures import ApiError
 from pumice.extensions import plugins
@@ -122,6 +133,20 @@ def test_volumes_that_are_not_bound_in_time_are_given_back_and_tried_again(there
             bind_volume(api, "disk")
             await until(lambda: list(api.placed()) == ["train-0"])
             scheduler.cluster.check()
+
+    run(story())
+
+
+def test_for_a_pod_that_goes_no_volume_is_waited_for() -> None:
+    async def story() -> None:
+        api = server("a")
+        waiting_claim(api)
+        lone(api, volumes=CLAIMED)
+        async with scheduling(api) as scheduler:
+            await until(lambda: SELECTED in annotations(api))
+            api.remove(PODS, "train-0")
+            await until(lambda: SELECTED not in annotations(api), within_s=5)
+            assert scheduler._sender.idle and not [event for event in api.all(EVENTS) if event["reason"] == "FailedScheduling"]
 
     run(story())
 
@@ -286,6 +311,21 @@ def test_devices_of_such_a_claim_are_given_back_and_taken_anew() -> None:
             assert special(api)["metadata"]["name"] != first
 
     run(story())
+
+
+def test_for_a_pod_that_goes_no_device_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        api = server("a")
+        serving(api, bindingConditions=["Ready"])
+        api.pod("train-0", scheduler="default-scheduler", **SERVED)
+        async with plain(api) as scheduler:
+            await until(lambda: "extendedResourceClaimStatus" in api.found(PODS, "train-0")["status"])
+            await until(lambda: "allocation" in special(api)["status"])
+            api.remove(PODS, "train-0")
+            await until(lambda: scheduler._sender.idle, within_s=5)
+
+    run(story())
+    assert not caplog.records
 
 
 def test_a_device_that_must_be_prepared_is_waited_for() -> None:

@@ -25,6 +25,7 @@ from pumice.live.scheduler.effects import about_pod
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.pod_records import EXPIRY_S
+from pumice.live.scheduler.prebind import PodGone
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, ReleaseClaim, Request, WriteCondition, WriteStatus
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
@@ -85,6 +86,10 @@ class Outcomes:
     def _task(self, ref: ObjectRef) -> Task | None:
         task = self._cluster.tasks.get(f"{ref.namespace}/{ref.name}")
         return task if task is not None and task.uid == ref.uid else None
+
+    def is_there(self, pod: ObjectRef) -> bool:
+        """Whether a pod has not been deleted, as far as is known."""
+        return self._task(pod) is not None
 
     # ---- outcomes of requests
 
@@ -228,6 +233,6 @@ def _is_gone(error: KubeError) -> bool:
 
 def _is_over(error: KubeError) -> bool:
     """Whether a pod was not bound because it, or its namespace, is being deleted or is gone."""
-    if of_ending_namespace(error):
+    if of_ending_namespace(error) or isinstance(error, PodGone):
         return True
     return _is_gone(error) or (isinstance(error, ApiError) and error.code == 409 and "is being deleted" in error.message)

@@ -34,12 +34,25 @@ class NotPrepared(KubeError):
     """A volume was not bound, or a claim not allocated. What was prepared for the bind is taken back."""
 
 
+class PodGone(NotPrepared):
+    """The pod was deleted meanwhile: nothing need be waited for."""
+
+
 class PreBind:
     """Prepares volumes and devices: call `fulfil` before a bind, and `take_back` after a bind that failed. Raises KubeError."""
 
-    def __init__(self, transport: Transport, raw_objects: Mapping[str, RawObjects], clock: Clock, volume_timeout_s: float) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        raw_objects: Mapping[str, RawObjects],
+        is_there: Callable[[ObjectRef], bool],
+        clock: Clock,
+        volume_timeout_s: float,
+    ) -> None:
+        """`is_there` says whether a pod has not been deleted."""
         self._transport = transport
         self._raw_objects = raw_objects
+        self._is_there = is_there
         self._clock = clock
         self._volume_timeout_s = volume_timeout_s
 
@@ -47,12 +60,12 @@ class PreBind:
         for devices in wanted.devices:
             named = devices if devices.making is None else await self._made(pod, devices, devices.making)
             await self._again(partial(self._reserve, pod, named))
-            await self._devices_ready(named)
+            await self._devices_ready(pod, named)
         if wanted.charges:
             await self._charge(pod, [*wanted.charges])
         for volume in wanted.volumes:
             await self._again(partial(self._give, volume))
-        await self._volumes_bound(wanted.volumes)
+        await self._volumes_bound(pod, wanted.volumes)
 
     async def take_back(self, pod: ObjectRef, wanted: Prerequisites) -> None:
         """Take back what was prepared for a bind, as far as possible: what is bound or used by others stays."""
@@ -67,6 +80,8 @@ class PreBind:
             except Fenced:
                 raise
             except KubeError as error:
+                if isinstance(error, ApiError) and error.code == 404:
+                    continue  # it is gone
                 log.warning("what was prepared for pod %s was not taken back: %s", pod, error)
 
     async def _again(self, act: Callable[[], Awaitable[None]]) -> None:
@@ -79,6 +94,12 @@ class PreBind:
                 if error.code != 409 or attempt == TRIES - 1:
                     raise
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+
+    async def _look_again(self, pod: ObjectRef, pause_s: float) -> None:
+        """Sleep until it is looked again whether everything is ready. Raises PodGone."""
+        await self._clock.sleep(pause_s)
+        if not self._is_there(pod):
+            raise PodGone("the pod is gone")
 
     # ---- volumes
 
@@ -126,13 +147,13 @@ class PreBind:
         answer = await self._transport.update(resource, ObjectRef(meta["name"], meta.get("namespace", ""), meta["uid"]), whole)
         self._raw_objects[resource.kind].keep_raw(answer)
 
-    async def _volumes_bound(self, wanted: tuple[VolumeFor, ...]) -> None:
+    async def _volumes_bound(self, pod: ObjectRef, wanted: tuple[VolumeFor, ...]) -> None:
         deadline = self._clock.now() + self._volume_timeout_s
         while unbound := [each for each in wanted if not self._is_bound(each)]:
             if self._clock.now() >= deadline:
                 names = ", ".join(str(each.claim) for each in unbound)
                 raise NotPrepared(f"volumes were not bound within {self._volume_timeout_s:.0f} s: {names}")
-            await self._clock.sleep(LOOK_S)
+            await self._look_again(pod, LOOK_S)
 
     def _is_bound(self, wanted: VolumeFor) -> bool:
         claim = self._claim(wanted)
@@ -203,7 +224,7 @@ class PreBind:
         if claim_status := status.get("extendedResourceClaimStatus"):
             await self._release(pod, ObjectRef(claim_status["resourceClaimName"], pod.namespace))
 
-    async def _devices_ready(self, wanted: DevicesFor) -> None:
+    async def _devices_ready(self, pod: ObjectRef, wanted: DevicesFor) -> None:
         """Wait for devices that others must prepare before the pod may be bound (binding conditions). Raises NotPrepared."""
         if not any(result.get("bindingConditions") for result in wanted.results):
             return
@@ -211,7 +232,7 @@ class PreBind:
         while not _are_ready(as_dict(await self._transport.get(RESOURCE_CLAIMS, wanted.claim)), wanted):
             if self._clock.now() >= deadline:
                 raise NotPrepared(f"devices of claim {wanted.claim} were not ready within {self._volume_timeout_s:.0f} s")
-            await self._clock.sleep(LOOK_AT_DEVICES_S)
+            await self._look_again(pod, LOOK_AT_DEVICES_S)
 
     async def _protected(self, claim: Object) -> Object:
         """The claim with a finalizer, so that an allocated claim stays until its devices are given back."""

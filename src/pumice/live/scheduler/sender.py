@@ -74,7 +74,7 @@ class Sender:
         self._raw_objects = raw_objects
         self._clock = clock
         self._world = HttpWorld()  #: the extenders that bind
-        self._preparing = PreBind(transport, raw_objects, clock, options.volume_timeout_s)
+        self._preparing = PreBind(transport, raw_objects, outcomes.is_there, clock, options.volume_timeout_s)
         self._waits_for_volumes = options.volumes
         few = max(1, options.concurrency // 2)
         self._preparations: WorkQueue[BindPod] = WorkQueue(PREPARED_AT_ONCE, self._prepare, self._on_fault)
