@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pumice.api.cel import values
-from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import CompileError, EvaluationError
 from pumice.api.cel.functions import FUNCTIONS, METHODS
 from pumice.api.cel.library import lists
@@ -104,11 +104,11 @@ def in_one_line(error: Exception) -> None:
 @settings(max_examples=times(120))
 @given(expressions())
 def test_an_expression_has_an_end_within_its_budget_or_is_refused_in_a_line(text: str) -> None:
-    purse = Purse(COST)
+    budget = CostBudget(COST)
 
     def work() -> None:
         try:
-            Program(text, ANYTHING).value({"self": SELF}, purse)
+            Program(text, ANYTHING).value({"self": SELF}, budget)
         except (CompileError, EvaluationError) as error:
             in_one_line(error)
 
@@ -136,7 +136,7 @@ def test_a_value_that_holds_another_very_often_costs_no_more_than_the_budget(hel
 
     def work() -> None:
         with contextlib.suppress(CompileError, EvaluationError):
-            Program(nested(held, last), ANYTHING).value({"self": SELF}, Purse(COST))
+            Program(nested(held, last), ANYTHING).value({"self": SELF}, CostBudget(COST))
 
     assert lines(work) <= 100 * 5_000 + EACH_COST * COST
 

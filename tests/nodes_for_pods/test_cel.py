@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pumice.api.cel.activation import EACH_EXPRESSION, Purse
 from pumice.api.cel.check import Environment
+from pumice.api.cel.cost import EACH_EXPRESSION, CostBudget
 from pumice.api.cel.errors import CompileError, CostError, EvaluationError
 from pumice.api.cel.program import Program
 from pumice.api.cel.values import ANY, DYN, equal
@@ -62,7 +62,7 @@ def test_expressions_have_these_values_and_faults(line: str) -> None:
     if match["outcome"] == "=>":
         found, wanted = value(expression), value(rest)
         assert type(found) is type(wanted)
-        assert equal(found, wanted, Purse()), f"{found} is not {wanted}"
+        assert equal(found, wanted, CostBudget()), f"{found} is not {wanted}"
         return
     with pytest.raises(CompileError if match["outcome"] == "refused:" else EvaluationError) as told:
         read = program(expression)
@@ -114,7 +114,7 @@ def test_what_costs_too_much_is_given_up_before_it_is_made(expression: str, text
 )
 def test_what_takes_long_is_given_up(expression: str) -> None:
     with pytest.raises(CostError):
-        Program(expression, ANYTHING).value({"self": "a" * 5000}, Purse(20_000))
+        Program(expression, ANYTHING).value({"self": "a" * 5000}, CostBudget(20_000))
 
 
 def test_doubling_lists_costs_more_each_time() -> None:
@@ -146,9 +146,9 @@ def test_doubling_lists_costs_more_each_time() -> None:
     ],
 )
 def test_costs_are_those_of_the_api_server(expression: str, cost: int) -> None:
-    purse = Purse()
-    Program(expression, ANYTHING).value(SELF, purse)
-    assert EACH_EXPRESSION - purse.left == cost
+    budget = CostBudget()
+    Program(expression, ANYTHING).value(SELF, budget)
+    assert EACH_EXPRESSION - budget.left == cost
 
 
 @pytest.mark.parametrize("expression", ["(" * 5000, "[" * 5000, "!" * 5000, "1 + " * 5000 + "1", "self" + ".a" * 5000, "1" * 100_001])
@@ -168,9 +168,9 @@ def test_a_device_whose_facts_cannot_be_read_has_no_verdict() -> None:
             satisfies(selector("device.driver == 'drv'"), facts)
 
 
-def test_evaluations_may_share_a_purse() -> None:
-    purse = Purse(10)
-    assert satisfies(selector("device.driver == 'drv'"), FACTS, purse)
+def test_evaluations_may_share_a_budget() -> None:
+    budget = CostBudget(10)
+    assert satisfies(selector("device.driver == 'drv'"), FACTS, budget)
     with pytest.raises(CostError):
         for _ in range(4):
-            satisfies(selector("device.driver == 'drv'"), FACTS, purse)
+            satisfies(selector("device.driver == 'drv'"), FACTS, budget)

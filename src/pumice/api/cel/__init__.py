@@ -2,6 +2,6 @@
 
 Other packages use `program.Program`: an expression that is compiled once and evaluated for many sets of names. `syntax` parses text into
 a `tree`, `check` says whether its types agree, and `evaluate` turns what is not constant into steps. `functions` is the table of the
-functions that the modules of `library` define; it also bounds the cost of an evaluation. Errors and the purse, which many name who never
+functions that the modules of `library` define; it also bounds the cost of an evaluation. Errors and the budget, which many name who never
 have an expression, are in modules that load nothing else.
 """

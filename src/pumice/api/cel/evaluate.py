@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from pumice.api.cel import tree
-from pumice.api.cel.activation import LIST, Activation, Step
+from pumice.api.cel.activation import Activation, Step
 from pumice.api.cel.check import type_named
+from pumice.api.cel.cost import LIST
 from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import FUNCTIONS, METHODS, NO_OVERLOAD
 from pumice.api.cel.library.operators import is_key, truth
@@ -68,7 +69,7 @@ def _name(name: str, type: Any) -> Step:
     first = name.partition(".")[0]
 
     def step(run: Activation) -> Any:
-        run.purse.pay(1)
+        run.budget.pay(1)
         if first in run.names and (type is None or first == name):
             found = run.names[name]
             return found.value if isinstance(found, _Later) else found
@@ -86,7 +87,7 @@ def _target(node: tree.Node) -> Step:
         return inner
 
     def step(run: Activation) -> Any:
-        run.purse.pay(1)
+        run.budget.pay(1)
         return inner(run)
 
     return step
@@ -99,7 +100,7 @@ def _member(target: tree.Node, name: str, optional: bool) -> Step:
         held = holder(run)
         if optional or isinstance(held, Optional):
             return _if_there(held, name, plain, run)
-        run.purse.pay(1)
+        run.budget.pay(1)
         return _entry(held, name, plain)
 
     return step
@@ -112,7 +113,7 @@ def _index(target: tree.Node, key: tree.Node, optional: bool) -> Step:
         held, wanted = holder(run), chosen(run)
         if optional or isinstance(held, Optional):
             return _if_there(held, wanted, wanted, run)
-        run.purse.pay(1)
+        run.budget.pay(1)
         return _entry(held, wanted, wanted)
 
     return step
@@ -127,7 +128,7 @@ def _if_there(held: Any, key: Any, plain: Any, run: Activation) -> Optional:
         found = _entry(held, key, plain)
     except EvaluationError:
         return _NONE
-    run.purse.pay(1)
+    run.budget.pay(1)
     return Optional(True, found)
 
 
@@ -170,7 +171,7 @@ def _items(node: tree.Items) -> Step:
                 found.append(value)
             elif _optional(value).present:
                 found.append(value.value)
-        run.purse.pay(LIST)
+        run.budget.pay(LIST)
         return found
 
     return step
@@ -189,7 +190,7 @@ def _record(node: tree.Construct) -> Step:
                 found[key] = value
             elif _optional(value).present:
                 found[key] = value.value
-        run.purse.pay(MAP)
+        run.budget.pay(MAP)
         return found
 
     return step
@@ -219,8 +220,8 @@ def _call(node: tree.Call) -> Step:
         values = [part(run) for part in parts]
         overload = function.overload_for(values)
         try:
-            run.purse.pay(1 if overload.price is None else overload.price(*values))
-            return overload.run(run.purse, *values) if overload.is_paid_by_itself else overload.run(*values)
+            run.budget.pay(1 if overload.price is None else overload.price(*values))
+            return overload.run(run.budget, *values) if overload.is_paid_by_itself else overload.run(*values)
         except _FAULTS:
             raise EvaluationError(NO_OVERLOAD) from None
 
@@ -248,10 +249,10 @@ def _bind(node: tree.BindMacro) -> Step:
         found = value(run)
         if not isinstance(found, Optional):
             raise EvaluationError(NO_OVERLOAD)
-        run.purse.pay(1)
+        run.budget.pay(1)
         if not found.present:
             return found
-        run.purse.pay(2)
+        run.budget.pay(2)
         before = run.names
         run.names = dict(before)
         run.names[node.variable] = found.value
@@ -269,7 +270,7 @@ def _lazily_bound(variable: str, value: Step, body: Step) -> Step:
 
     def step(run: Activation) -> Any:
         before = run.names
-        run.names = {**before, variable: _Later(lambda: value(Activation(before, run.purse)))}
+        run.names = {**before, variable: _Later(lambda: value(Activation(before, run.budget)))}
         try:
             return body(run)
         finally:

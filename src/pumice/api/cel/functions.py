@@ -2,7 +2,7 @@
 
 A signature is written as `charAt(string, int) string`; the first argument of a method is its object. A signature for several kinds is
 written once, with a list of these kinds. The checker uses signatures; an evaluation uses the kinds of the actual values. Costs are counted
-as in Kubernetes and paid from the purse of the evaluation; values that can grow large are paid for before they are made.
+as in Kubernetes and paid from the budget of the evaluation; values that can grow large are paid for before they are made.
 """
 
 import re
@@ -27,7 +27,7 @@ class Overload(NamedTuple):
     gives: CelType
     run: Run
     price: Price | None  #: None: each call costs 1
-    is_paid_by_itself: bool  #: `run` gets the purse as its first argument, to pay before it makes large values
+    is_paid_by_itself: bool  #: `run` gets the budget as its first argument, to pay before it makes large values
 
 
 class Function(NamedTuple):

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pumice.api.cel.activation import LIST, PASSED_OVER, Activation, Step
+from pumice.api.cel.activation import Activation, Step
+from pumice.api.cel.cost import LIST, PASSED_OVER
 from pumice.api.cel.errors import CostError, EvaluationError
 from pumice.api.cel.functions import NO_OVERLOAD
 from pumice.api.cel.library.lists import sort_by
@@ -22,7 +23,7 @@ def decided(run: Activation, decisive: bool, sides: Iterable[Step]) -> bool:
         except CostError:
             raise
         except EvaluationError as met:
-            run.purse.pay(PASSED_OVER)
+            run.budget.pay(PASSED_OVER)
             error = error or met
     if error is not None:
         raise error
@@ -32,11 +33,11 @@ def decided(run: Activation, decisive: bool, sides: Iterable[Step]) -> bool:
 def _decided(decisive: bool) -> Callable[[Activation, Bound, list[Step], Any], bool]:
     def turns(run: Activation, items: Bound, part: Step) -> Iterator[Step]:
         for _ in items:
-            run.purse.pay(4 if decisive else 3)
+            run.budget.pay(4 if decisive else 3)
             yield part
 
     def decide(run: Activation, items: Bound, parts: list[Step], held: Any) -> bool:
-        run.purse.pay(1)
+        run.budget.pay(1)
         return decided(run, decisive, turns(run, items, parts[0]))
 
     return decide
@@ -44,7 +45,7 @@ def _decided(decisive: bool) -> Callable[[Activation, Bound, list[Step], Any], b
 
 def _one(run: Activation, items: Bound, parts: list[Step], held: Any) -> bool:
     count = sum(truth(parts[0](run)) for _ in items)
-    run.purse.pay(2 * count + 2)
+    run.budget.pay(2 * count + 2)
     return count == 1
 
 
@@ -52,9 +53,9 @@ def _filtered(run: Activation, items: Bound, parts: list[Step], held: Any) -> li
     found = []
     for _, item in items:
         if truth(parts[0](run)):
-            run.purse.pay(LIST + 3)
+            run.budget.pay(LIST + 3)
             found.append(item)
-    run.purse.pay(1)
+    run.budget.pay(1)
     return found
 
 
@@ -63,8 +64,8 @@ def _mapped(run: Activation, items: Bound, parts: list[Step], held: Any) -> list
     for _ in items:
         if len(parts) == 1 or truth(parts[0](run)):
             found.append(parts[-1](run))
-            run.purse.pay(LIST + 2)
-    run.purse.pay(1)
+            run.budget.pay(LIST + 2)
+    run.budget.pay(1)
     return found
 
 
@@ -73,8 +74,8 @@ def _mapped_values(run: Activation, items: Bound, parts: list[Step], held: Any) 
     for key, _ in items:
         if len(parts) == 1 or truth(parts[0](run)):
             found[key] = parts[-1](run)
-            run.purse.pay(3)
-    run.purse.pay(1)
+            run.budget.pay(3)
+    run.budget.pay(1)
     return found
 
 
@@ -85,18 +86,18 @@ def _mapped_entries(run: Activation, items: Bound, parts: list[Step], held: Any)
             entries = parts[-1](run)
             if not isinstance(entries, Mapping):
                 raise EvaluationError(NO_OVERLOAD)
-            run.purse.pay(2 + len(entries) // 16)
+            run.budget.pay(2 + len(entries) // 16)
             for key, value in entries.items():
                 if key in found:
                     raise EvaluationError(f"insert failed: key {key} already exists")
                 found[key] = value
-    run.purse.pay(1)
+    run.budget.pay(1)
     return found
 
 
 def _sorted(run: Activation, items: Bound, parts: list[Step], held: Any) -> list[Any]:
     keys = _mapped(run, items, parts, held)
-    run.purse.pay(2 * len(keys) ** 2 + 13)
+    run.budget.pay(2 * len(keys) ** 2 + 13)
     return sort_by(list(held), keys)
 
 

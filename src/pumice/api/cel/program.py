@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pumice.api.cel.library  # noqa: F401  (its modules register their functions)
-from pumice.api.cel.activation import Activation, Purse
+from pumice.api.cel.activation import Activation
 from pumice.api.cel.check import Environment, check
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import CompileError, EvaluationError
 from pumice.api.cel.evaluate import steps
 from pumice.api.cel.functions import FUNCTIONS, METHODS
@@ -64,7 +65,7 @@ def _value(node: Call) -> Any:
     values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
     try:
         overload = (METHODS if node.is_method else FUNCTIONS)[node.name].overload_for(values)
-        return overload.run(Purse(), *values) if overload.is_paid_by_itself else overload.run(*values)
+        return overload.run(CostBudget(), *values) if overload.is_paid_by_itself else overload.run(*values)
     except EvaluationError as error:
         raise CompileError(f"invalid {node.name} argument: {error}") from None
 
@@ -86,13 +87,13 @@ class Program:
         self.names = names_in(tree)  #: the names that the expression mentions
         self._step = steps(folded(tree))
 
-    def value(self, names: Mapping[str, Any], purse: Purse | None = None) -> Any:
+    def value(self, names: Mapping[str, Any], budget: CostBudget | None = None) -> Any:
         """The value of the expression for these names. Raises EvaluationError."""
-        return self._step(Activation(names, purse or Purse()))
+        return self._step(Activation(names, budget or CostBudget()))
 
-    def holds(self, names: Mapping[str, Any], purse: Purse | None = None) -> bool:
+    def holds(self, names: Mapping[str, Any], budget: CostBudget | None = None) -> bool:
         """Whether the condition is true for these names. Raises EvaluationError, also if its value is neither true nor false."""
-        found = self.value(names, purse)
+        found = self.value(names, budget)
         if not isinstance(found, bool):
             raise EvaluationError("the expression is neither true nor false")
         return found

@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult
 
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import CompileError
 
 _TOKEN = re.compile(r"[\w.]+|[<>,]")
@@ -345,7 +345,7 @@ def type_of(value: Any) -> Type:
     return Type(str(CelType(kind_of(value))) if value is not None else "null_type")
 
 
-def equal(left: Any, right: Any, purse: Purse) -> bool:
+def equal(left: Any, right: Any, budget: CostBudget) -> bool:
     """Whether two values are equal. Numbers of different kinds can be equal; other values of different kinds are not.
 
     What lists, maps and optional values hold is paid for where these are within others: a value may hold another very often."""
@@ -354,22 +354,22 @@ def equal(left: Any, right: Any, purse: Purse) -> bool:
     if isinstance(left, NUMBERS) and isinstance(right, NUMBERS):
         return left == right and isinstance(left, bool) == isinstance(right, bool)
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(_held_equal(one, other, purse) for one, other in zip(left, right, strict=True))
+        return len(left) == len(right) and all(_held_equal(one, other, budget) for one, other in zip(left, right, strict=True))
     if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return len(left) == len(right) and all(key in right and _held_equal(value, right[key], purse) for key, value in left.items())
+        return len(left) == len(right) and all(key in right and _held_equal(value, right[key], budget) for key, value in left.items())
     if type(left) is not type(right):
         return False
     if isinstance(left, Optional):
-        return left.present == right.present and _held_equal(left.value, right.value, purse)
+        return left.present == right.present and _held_equal(left.value, right.value, budget)
     if isinstance(left, Instant | Amount):
         return bool(left[0] == right[0])
     return bool(left == right)
 
 
-def _held_equal(left: Any, right: Any, purse: Purse) -> bool:
+def _held_equal(left: Any, right: Any, budget: CostBudget) -> bool:
     if isinstance(left, list | Mapping | Optional):
-        purse.pay(HELD + size_of(left) // 10)
-    return equal(left, right, purse)
+        budget.pay(HELD + size_of(left) // 10)
+    return equal(left, right, budget)
 
 
 def size_of(value: Any) -> int:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pumice.api import Object
-from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import CompileError, EvaluationError
 from pumice.api.cel.program import Program
 from pumice.api.cel.values import AUTHORIZER, AUTHORIZER_FIELDS, BOOL, DYN, STRING, Authorizer, ResourceCheck
@@ -32,13 +32,13 @@ def compiled(stated: Iterable[Object], environment: Environment = CONDITIONS) ->
     return [(one.get("name", ""), Program(one["expression"], environment)) for one in stated]
 
 
-def conditions_hold(conditions: Iterable[tuple[str, Program]], names: Mapping[str, Any], purse: Purse | None) -> bool:
+def conditions_hold(conditions: Iterable[tuple[str, Program]], names: Mapping[str, Any], budget: CostBudget | None) -> bool:
     """Whether all conditions hold. Raises EvaluationError if none is false and one has no value."""
     failed: list[str] = []
-    purse = purse or Purse()
+    budget = budget or CostBudget()
     for name, program in conditions:
         try:
-            if not program.holds(names, purse):
+            if not program.holds(names, budget):
                 return False
         except EvaluationError as error:
             failed.append(f'expression "{program.text}" of condition "{name}" resulted in error: {error}')

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pumice.api import Object
-from pumice.api.cel.activation import EACH_EXPRESSION, Purse
 from pumice.api.cel.check import Environment
+from pumice.api.cel.cost import EACH_EXPRESSION, CostBudget
 from pumice.api.cel.errors import CelError, CompileError, CostError, EvaluationError
 from pumice.api.cel.library.times import instant, span
 from pumice.api.cel.program import Program
@@ -123,8 +123,8 @@ class ValidationRule(NamedTuple):
     sentence: str
     field_path: str
 
-    def cause(self, seen: Seen | None, value: Any, old: Any, path: str, purse: Purse) -> tuple[str, str] | None:
-        """The cause for refusing a value, if the rule does not hold: path and sentence. `old` is None where there was no value. A purse
+    def cause(self, seen: Seen | None, value: Any, old: Any, path: str, budget: CostBudget) -> tuple[str, str] | None:
+        """The cause for refusing a value, if the rule does not hold: path and sentence. `old` is None where there was no value. A budget
         that is spent has less than nothing afterwards."""
         if self.is_transition and old is None and not self.old_is_optional:
             return None
@@ -134,11 +134,11 @@ class ValidationRule(NamedTuple):
             names["oldSelf"] = Optional(old is not None, before) if self.old_is_optional else before
         place = (path + self.field_path).lstrip(".") or "<nil>"
         try:
-            if _paid(self.program, names, purse) is True:
+            if _paid(self.program, names, budget) is True:
                 return None
-            message = _message(self, names, purse)
+            message = _message(self, names, budget)
         except CostError as error:
-            message, purse.left = _stopped(error, self, purse), -1
+            message, budget.left = _stopped(error, self, budget), -1
         except EvaluationError as error:
             message = f"{error} evaluating rule: {self.text}"
         return place, self.sentence.format(type=go_type(value), message=message)
@@ -168,26 +168,26 @@ def _of_kind(program: Program, wanted: CelType) -> Program:
     return program
 
 
-def _paid(program: Program, names: Object, purse: Purse) -> Any:
-    """The value of an expression. Its cost is taken from the purse and is limited for each expression. Raises EvaluationError."""
-    own = Purse(min(EACH_EXPRESSION, purse.left))
+def _paid(program: Program, names: Object, budget: CostBudget) -> Any:
+    """The value of an expression. Its cost is taken from the budget and is limited for each expression. Raises EvaluationError."""
+    own = CostBudget(min(EACH_EXPRESSION, budget.left))
     before = own.left
     try:
         return program.value(names, own)
     finally:
-        purse.left -= before - max(own.left, 0)
+        budget.left -= before - max(own.left, 0)
 
 
-def _stopped(error: CostError, rule: ValidationRule, purse: Purse) -> str:
-    if purse.left <= 0:
+def _stopped(error: CostError, rule: ValidationRule, budget: CostBudget) -> str:
+    if budget.left <= 0:
         return "validation failed due to running out of cost budget, no further validation rules will be run"
     return f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule.text}"
 
 
-def _message(rule: ValidationRule, names: Object, purse: Purse) -> str:
+def _message(rule: ValidationRule, names: Object, budget: CostBudget) -> str:
     if rule.message_program is not None:
         try:
-            found = _paid(rule.message_program, names, purse)
+            found = _paid(rule.message_program, names, budget)
         except CelError:
             return rule.message
         if isinstance(found, str) and found.strip() and "\n" not in found and len(found) <= LONGEST_MESSAGE:

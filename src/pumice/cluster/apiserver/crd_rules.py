@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api import Object
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import CompileError
 from pumice.cluster.apiserver.field_rules import Causes
 
@@ -70,10 +70,10 @@ def definition_rule_causes(schema: Object, path: str, is_root: bool = True) -> C
     return causes
 
 
-def rule_causes(tree: RuleTree, obj: Object, old: Object | None, purse: Purse | None = None) -> Causes:
-    """The causes for refusing an object by the rules of its kind, which are paid from the purse. The object must be well-formed."""
+def rule_causes(tree: RuleTree, obj: Object, old: Object | None, budget: CostBudget | None = None) -> Causes:
+    """The causes for refusing an object by the rules of its kind, which are paid from the budget. The object must be well-formed."""
     causes: Causes = []
-    _walk(tree, _root(obj), None if old is None else _root(old), "", purse or Purse(EACH_OBJECT), causes)
+    _walk(tree, _root(obj), None if old is None else _root(old), "", budget or CostBudget(EACH_OBJECT), causes)
     return causes
 
 
@@ -83,18 +83,18 @@ def _root(obj: Object) -> Object:
     return obj | {"metadata": metadata}
 
 
-def _walk(tree: RuleTree, value: Any, old: Any, path: str, purse: Purse, causes: Causes) -> None:
-    if value is None or purse.left < 0 or (value == old and not _has_transitions(tree)):
+def _walk(tree: RuleTree, value: Any, old: Any, path: str, budget: CostBudget, causes: Causes) -> None:
+    if value is None or budget.left < 0 or (value == old and not _has_transitions(tree)):
         return
     for rule in tree.rules:
-        if purse.left >= 0 and (rule.is_transition or value != old) and (cause := rule.cause(tree.seen, value, old, path, purse)):
+        if budget.left >= 0 and (rule.is_transition or value != old) and (cause := rule.cause(tree.seen, value, old, path, budget)):
             causes.append(cause)
     for name, inner in tree.fields.items():
         if isinstance(value, dict) and name in value:
-            _walk(inner, value[name], _field(old, name), f"{path}.{name}" if path else name, purse, causes)
+            _walk(inner, value[name], _field(old, name), f"{path}.{name}" if path else name, budget, causes)
     if tree.each is not None:
         for step, item, before in _items(tree, value, old):
-            _walk(tree.each, item, before, f"{path}{step}", purse, causes)
+            _walk(tree.each, item, before, f"{path}{step}", budget, causes)
 
 
 def _has_transitions(tree: RuleTree) -> bool:

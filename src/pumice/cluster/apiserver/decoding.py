@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pumice.api import Object
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.api.quantity import QuantityError, canonical
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.builtin_shapes import shape_of
@@ -293,11 +293,11 @@ def _custom(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, list
     return head | body, [f"metadata.{path}" for path in unknown] + found.unknown
 
 
-def schema_causes(kind: ServedKind, obj: Object, old: Object | None, purse: Purse | None = None) -> Causes:
+def schema_causes(kind: ServedKind, obj: Object, old: Object | None, budget: CostBudget | None = None) -> Causes:
     """The causes for refusing an object by its kind's schema, once admission has changed it. For built-in kinds, only the required fields
     of the object and its spec are checked: fields further inside have their own checks where it matters."""
     if kind.custom:
-        return _custom_causes(kind, obj, old, purse)
+        return _custom_causes(kind, obj, old, budget)
     if kind.to_stored is not None:  # the object has been converted to the stored version already
         return []
     spec, spec_shape = obj.get("spec"), kind.shape.fields.get("spec")
@@ -307,13 +307,13 @@ def schema_causes(kind: ServedKind, obj: Object, old: Object | None, purse: Purs
     return causes
 
 
-def _custom_causes(kind: ServedKind, obj: Object, old: Object | None, purse: Purse | None) -> Causes:
+def _custom_causes(kind: ServedKind, obj: Object, old: Object | None, budget: CostBudget | None) -> Causes:
     if kind.schema is None:
         return []
     found = Findings()
     settle(kind.schema, _body(obj), "", found, ABSENT if old is None else _body(old))
     causes = found.wrong_types + found.causes
-    return rule_causes(kind.rules, obj, old, purse) if kind.rules is not None and not causes else causes
+    return rule_causes(kind.rules, obj, old, budget) if kind.rules is not None and not causes else causes
 
 
 def _body(obj: Object) -> Object:

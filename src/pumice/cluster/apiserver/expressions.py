@@ -9,14 +9,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import CelError
 
 LONGEST_QUESTION_S = 60.0  #: how long a question waits for an event loop that has ended
 
 Done = TypeVar("Done")
-Work = Callable[[Purse | None], Done]
-"""Evaluates expressions and changes nothing. All of them are paid from the purse; without one, each has what it may cost at most."""
+Work = Callable[[CostBudget | None], Done]
+"""Evaluates expressions and changes nothing. All of them are paid from the budget; without one, each has what it may cost at most."""
 Outcome = tuple[Done, None] | tuple[None, CelError]
 
 _here = threading.local()  #: on such a thread: the event loop that waits for it
@@ -39,9 +39,9 @@ class ExpressionThread:
             await asyncio.to_thread(thread.shutdown, cancel_futures=True)
 
 
-def outcome(work: Work[Done], purse: Purse | None) -> Outcome[Done]:
+def outcome(work: Work[Done], budget: CostBudget | None) -> Outcome[Done]:
     try:
-        return work(purse), None
+        return work(budget), None
     except CelError as error:
         return None, error
 

@@ -24,7 +24,7 @@ import msgspec
 
 from pumice.api import InputError, Object
 from pumice.api.annotations import PROGRAM_ADDRESS
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.client.certificates import signed_by
 from pumice.client.tls import KeyPair, Trust, context
 from pumice.cluster.apiserver.expressions import Outcome, Work, done, outcome
@@ -70,16 +70,16 @@ class Pending(StatusError):
 class Attempt:
     """One write, as often as it is begun: the answers so far, in the order in which it asks for them."""
 
-    __slots__ = ("_answers", "_at", "_purse", "uid")
+    __slots__ = ("_answers", "_at", "_budget", "uid")
 
     def __init__(self) -> None:
         self.uid = ""
         self._answers: list[tuple[tuple[Any, ...], Any]] = []
         self._at = 0
-        self._purse: Purse | None = None  #: made when it is needed: few writes are about expressions
+        self._budget: CostBudget | None = None  #: made when it is needed: few writes are about expressions
 
     def begin(self) -> None:
-        self._at, self._purse = 0, None
+        self._at, self._budget = 0, None
 
     def answer(self, call: Call) -> Any:
         """The answer to a call. Raises Pending."""
@@ -94,10 +94,10 @@ class Attempt:
 
     def evaluated(self, call: Call, work: Work[Done]) -> Done:
         """What the work returns, or raises as a CelError. Raises Pending if it costs much."""
-        purse = self._purse = self._purse or Purse(AT_ONCE)
-        if not self._is_known(call.about) and purse.left > 0:
-            found: Outcome[Done] = outcome(work, purse)
-            if purse.left > 0:
+        budget = self._budget = self._budget or CostBudget(AT_ONCE)
+        if not self._is_known(call.about) and budget.left > 0:
+            found: Outcome[Done] = outcome(work, budget)
+            if budget.left > 0:
                 return done(found)
         found = self.answer(call)
         return done(found)

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api import Object
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import CelError, EvaluationError
 from pumice.api.json_objects import copied, labels_of
 from pumice.api.selectors import matches_selector
@@ -224,45 +224,45 @@ class Policies:
         return refused
 
 
-def _own_value(program: Program, names: Mapping[str, Any], purse: Purse | None) -> Any:
+def _own_value(program: Program, names: Mapping[str, Any], budget: CostBudget | None) -> Any:
     """The value, shared with nothing. This and the next two may be done on a thread."""
-    purse = purse or Purse()
-    return _own(program.value(names, purse), purse)
+    budget = budget or CostBudget()
+    return _own(program.value(names, budget), budget)
 
 
-def _with_variables(policy: Policy, names: dict[str, Any], purse: Purse | None) -> dict[str, Any] | None:
+def _with_variables(policy: Policy, names: dict[str, Any], budget: CostBudget | None) -> dict[str, Any] | None:
     """The names, with the policy's variables; None if its conditions do not hold. Raises EvaluationError."""
     from pumice.cluster.apiserver.conditions import conditions_hold
 
     variables: dict[str, Any] = {}
     names = names | {"variables": variables}
-    if not conditions_hold(policy.conditions, names, purse):
+    if not conditions_hold(policy.conditions, names, budget):
         return None
-    purse = purse or Purse()
+    budget = budget or CostBudget()
     for name, program in policy.variables:
         try:
-            variables[name] = program.value(names, purse)
+            variables[name] = program.value(names, budget)
         except EvaluationError:
             continue
     return names
 
 
-def _judged(policy: Policy, names: Mapping[str, Any], purse: Purse | None) -> tuple[list[Refused], AuditNotes]:
+def _judged(policy: Policy, names: Mapping[str, Any], budget: CostBudget | None) -> tuple[list[Refused], AuditNotes]:
     """What the policy has against a write, and its annotations."""
     refused: list[Refused] = []
     notes: AuditNotes = {}
-    purse = purse or Purse()
+    budget = budget or CostBudget()
     for validation in policy.validations:
         text = validation.stated["expression"]
         try:
-            if not validation.program.holds(names, purse):
-                refused.append(Refused(_message(validation, names, purse), validation.stated.get("reason") or "Invalid"))
+            if not validation.program.holds(names, budget):
+                refused.append(Refused(_message(validation, names, budget), validation.stated.get("reason") or "Invalid"))
         except EvaluationError as error:
             if policy.is_strict:
                 refused.append(Refused(f"expression '{text}' resulted in error: {error}", validation.stated.get("reason") or "Invalid"))
     for key, program in policy.annotations:
         try:
-            value = program.value(names, purse)
+            value = program.value(names, budget)
         except EvaluationError as error:
             if policy.is_strict:
                 refused.append(Refused(f"the value of audit annotation {key} resulted in error: {error}", "Invalid"))
@@ -275,10 +275,10 @@ def _judged(policy: Policy, names: Mapping[str, Any], purse: Purse | None) -> tu
 FAILURE = "validation.policy.admission.k8s.io/validation_failure"  #: the annotation with failures that a binding wants audited
 
 
-def _message(validation: Validation, names: Mapping[str, Any], purse: Purse) -> str:
+def _message(validation: Validation, names: Mapping[str, Any], budget: CostBudget) -> str:
     if validation.message is not None:
         try:
-            found = validation.message.value(names, purse)
+            found = validation.message.value(names, budget)
         except EvaluationError:
             found = ""
         if isinstance(found, str) and found.strip() and "\n" not in found:
@@ -294,15 +294,15 @@ def _refusal(policy: Policy, binding: Object, review: AdmissionAttributes, refus
     return StatusError(_CODES.get(reason, 422), reason, found.message, {**(found.details or {}), "causes": [{"message": text}]})
 
 
-def _own(value: Any, purse: Purse) -> Any:
+def _own(value: Any, budget: CostBudget) -> Any:
     """The value in which no two places hold the same list or map; each part is paid for, since a value may hold another very often."""
     match value:
         case Mapping():
-            purse.pay(1 + len(value))
-            return {key: _own(inner, purse) for key, inner in value.items()}
+            budget.pay(1 + len(value))
+            return {key: _own(inner, budget) for key, inner in value.items()}
         case list():
-            purse.pay(1 + len(value))
-            return [_own(inner, purse) for inner in value]
+            budget.pay(1 + len(value))
+            return [_own(inner, budget) for inner in value]
     return value
 
 

@@ -21,7 +21,7 @@ from pumice.scheduler.kube.deferred_resizes import GATE, PLUGIN, make_room
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, compares_all
 from pumice.scheduler.kube.groups import GroupEntity, Groups, holds_node
-from pumice.scheduler.kube.node_rotation import Rotation
+from pumice.scheduler.kube.node_sampling import NodeSampling
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.pre_enqueue import PreEnqueue, by_gates
@@ -77,12 +77,12 @@ class ScheduleLoop:
         self.profiles = profiles
         self.nominations = Nominator(session.cluster)
         self.extenders = [Extender(spec, session) for spec in profiles.extenders]
-        rotation = Rotation(session.cluster, session.memory(MEMORY))
+        sampling = NodeSampling(session.cluster, session.memory(MEMORY))
         release = profiles.release
         self.groups = Groups(session.cluster, release) if release.places_groups else None
-        self.preemption = Preemption(session, self.nominations, self.extenders, rotation, Units(self.groups))
+        self.preemption = Preemption(session, self.nominations, self.extenders, sampling, Units(self.groups))
         self.searches = {
-            name: NodeFinder(session, profile, self.nominations, self.extenders, rotation) for name, profile in profiles.by_name.items()
+            name: NodeFinder(session, profile, self.nominations, self.extenders, sampling) for name, profile in profiles.by_name.items()
         }
         self.waiting = session.scheduling_queue
         self._statement = session.statement()

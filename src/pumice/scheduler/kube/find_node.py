@@ -16,7 +16,7 @@ from pumice.scheduler.framework.profiles import Profile
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import NodeStatuses, PreparedFilters, WithNominated, run_filters, sees_columns_only, sentence, speaking
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
-from pumice.scheduler.kube.node_rotation import Rotation, enough
+from pumice.scheduler.kube.node_sampling import NodeSampling, enough
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import pipelined_room
 from pumice.scheduler.kube.preemption_dry_run import Trial
@@ -55,13 +55,13 @@ class NodeFinder:
     """The search for a node. One for each profile and session."""
 
     def __init__(
-        self, session: Session, profile: Profile, nominations: Nominator, extenders: Sequence[Extender], rotation: Rotation
+        self, session: Session, profile: Profile, nominations: Nominator, extenders: Sequence[Extender], sampling: NodeSampling
     ) -> None:
         self.session = session
         self.profile = profile
         self.nominations = nominations
         self.extenders = extenders
-        self.rotation = rotation
+        self.sampling = sampling
         self.table = session.nodes
         self.filters = [rule for make in profile.filters for rule in make(session)] + pipelined_room(session)
         session.memory(IGNORES).update((profile.name, rule.may_lack) for rule in self.filters if isinstance(rule, FitFilter))
@@ -171,7 +171,7 @@ class NodeFinder:
             return fitting
         among = self._not_narrowed(evaluation)
         wanted = 1 if self._first_will_do else enough(percentage, int(among.sum()))
-        return self.rotation.pick(fitting, among, wanted)
+        return self.sampling.pick(fitting, among, wanted)
 
     def _not_narrowed(self, evaluation: Evaluation) -> Mask:
         among = self._among.copy()

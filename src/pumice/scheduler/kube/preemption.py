@@ -21,7 +21,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError
-from pumice.scheduler.kube.node_rotation import Rotation
+from pumice.scheduler.kube.node_sampling import NodeSampling
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.preemption_by_resources import ResourceDryRun
@@ -56,14 +56,14 @@ class Preemption:
     """The search for victims. One for each session; `extenders` are all that are configured."""
 
     def __init__(
-        self, session: Session, nominations: Nominator, extenders: Sequence[Extender], rotation: Rotation, units: Units | None = None
+        self, session: Session, nominations: Nominator, extenders: Sequence[Extender], sampling: NodeSampling, units: Units | None = None
     ) -> None:
         self.session = session
         self.cluster = session.cluster
         self.table = session.nodes
         self.nominations = nominations
         self.extenders = extenders
-        self.rotation = rotation
+        self.sampling = sampling
         self.units = units or Units(None)
         self._promised: Mask = np.logical_or.reduce(self.table.pipelined, axis=0)  #: rows where gangs are pipelined; they are left alone
         self._runs: dict[Hashable, ResourceDryRun] = {}
@@ -92,7 +92,7 @@ class Preemption:
     def _consider(self, task: Task, fit_error: FitError, args: DefaultPreemptionArgs) -> PreemptionVerdict:
         if reason := self._ineligible(task, fit_error):
             return PreemptionVerdict(text=reason)
-        order = self.rotation.order
+        order = self.sampling.order
         potential = order[(fit_error.resolvable & ~self._promised)[order]]
         share = len(potential) * args.min_candidate_nodes_percentage // 100
         wanted = min(max(share, args.min_candidate_nodes_absolute), len(potential))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import by_size, method
 from pumice.api.cel.library.operators import bool_to_text, bytes_to_text, double_to_text
@@ -20,7 +20,7 @@ _INT = "%s clause can only be used on integers, was given %s"
 
 
 @method("format(string, list<dyn>) string", price=by_size, pays=True)
-def format_(purse: Purse, text: str, values: list[Any]) -> str:
+def format_(budget: CostBudget, text: str, values: list[Any]) -> str:
     found: list[str] = []
     position = used = 0
     for clause in _CLAUSE.finditer(text):
@@ -33,7 +33,7 @@ def format_(purse: Purse, text: str, values: list[Any]) -> str:
             raise EvaluationError("unexpected end of string")
         if used >= len(values):
             raise EvaluationError(f"index {used} out of range")
-        found.append(_Writer(purse).clause(clause[1], clause[2], values[used]))
+        found.append(_Writer(budget).clause(clause[1], clause[2], values[used]))
         used += 1
     if used < len(values):
         raise EvaluationError(f"too many arguments supplied to string.format (expected {used}, got {len(values)})")
@@ -41,8 +41,8 @@ def format_(purse: Purse, text: str, values: list[Any]) -> str:
 
 
 class _Writer:
-    def __init__(self, purse: Purse) -> None:
-        self.purse = purse
+    def __init__(self, budget: CostBudget) -> None:
+        self.budget = budget
 
     def clause(self, precision: str | None, letter: str, value: Any) -> str:
         if precision == "":
@@ -66,7 +66,7 @@ class _Writer:
         raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{letter}"')
 
     def paid(self, text: str) -> str:
-        self.purse.pay(len(text) // 10)
+        self.budget.pay(len(text) // 10)
         return text
 
     def text(self, value: Any, level: int) -> str:
@@ -112,7 +112,7 @@ class _Writer:
             raise EvaluationError(f"error during formatting: fixed-point clause can only be used on doubles, was given {_name(value)}")
         if not isfinite(value):
             return _endless(value)
-        self.purse.pay(precision // 10)
+        self.budget.pay(precision // 10)
         return self.paid(f"{value:.{precision}f}")
 
     def scientific(self, value: Any) -> str:
@@ -125,7 +125,7 @@ class _Writer:
 
     def hexadecimal(self, value: Any) -> str:
         if isinstance(value, str | bytes):
-            self.purse.pay(len(value) // 5)
+            self.budget.pay(len(value) // 5)
             return (value.encode(errors="replace") if isinstance(value, str) else value).hex()
         if not isinstance(value, int) or isinstance(value, bool):
             problem = "only integers, byte buffers, and strings can be formatted as hex"

@@ -4,7 +4,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from pumice.api.cel.activation import EACH_EXPRESSION, Purse
+from pumice.api.cel.cost import EACH_EXPRESSION, CostBudget
 from pumice.api.cel.errors import CostError, EvaluationError
 from pumice.api.cel.functions import ORDERED, SUMMED, free, function, method
 from pumice.api.cel.library.operators import whole
@@ -17,7 +17,7 @@ _ORDER = {each: "number" if each in ("int", "uint", "double") else each for each
 
 def _walked(value: Items, *_: Any) -> int:
     """The cost of reading a whole value, with the items of lists. Those of lists within count twice, since a list may be there very often;
-    it is counted no further than any purse goes. Raises CostError."""
+    it is counted no further than any budget goes. Raises CostError."""
     cost, left = 0, list(value)
     while left:
         item = left.pop()
@@ -77,13 +77,13 @@ def _extreme(items: Items, name: str) -> Any:
 
 
 @method("indexOf(list<A>, A) int", price=_walked, pays=True)
-def index_of(purse: Purse, items: Items, wanted: Any) -> int:
-    return next((index for index, item in enumerate(items) if equal(item, wanted, purse)), -1)
+def index_of(budget: CostBudget, items: Items, wanted: Any) -> int:
+    return next((index for index, item in enumerate(items) if equal(item, wanted, budget)), -1)
 
 
 @method("lastIndexOf(list<A>, A) int", price=_walked, pays=True)
-def last_index_of(purse: Purse, items: Items, wanted: Any) -> int:
-    return next((index for index in range(len(items) - 1, -1, -1) if equal(items[index], wanted, purse)), -1)
+def last_index_of(budget: CostBudget, items: Items, wanted: Any) -> int:
+    return next((index for index in range(len(items) - 1, -1, -1) if equal(items[index], wanted, budget)), -1)
 
 
 @method("slice(list<A>, int, int) list<A>", price=lambda items, start, end: max(0, min(end, len(items)) - max(start, 0)) + 11)
@@ -99,29 +99,29 @@ def slice_(items: Items, start: int, end: int) -> Items:
 
 
 @method("flatten(list<list<A>>) list<A>", "flatten(list<dyn>, int) list<dyn>", price=free, pays=True)
-def flatten(purse: Purse, items: Items, level: int = 1) -> Items:
+def flatten(budget: CostBudget, items: Items, level: int = 1) -> Items:
     if level < 0:
         raise EvaluationError("level must be non-negative")
     found: Items = []
-    purse.pay(11)
-    _flatten(purse, items, min(level, 200), found)
+    budget.pay(11)
+    _flatten(budget, items, min(level, 200), found)
     return found
 
 
-def _flatten(purse: Purse, items: Items, level: int, found: Items) -> None:
-    purse.pay(len(items))
+def _flatten(budget: CostBudget, items: Items, level: int, found: Items) -> None:
+    budget.pay(len(items))
     for item in items:
         if isinstance(item, list) and level:
-            _flatten(purse, item, level - 1, found)
+            _flatten(budget, item, level - 1, found)
         else:
             found.append(item)
 
 
 @method("distinct(list<A>) list<A>", price=_squared, pays=True)
-def distinct(purse: Purse, items: Items) -> Items:
+def distinct(budget: CostBudget, items: Items) -> Items:
     found: Items = []
     for item in items:
-        if not any(equal(item, other, purse) for other in found):
+        if not any(equal(item, other, budget) for other in found):
             found.append(item)
     return found
 
@@ -149,25 +149,25 @@ def _pairs(items: Items, others: Items) -> int:
 
 
 @function("sets.contains(list<A>, list<A>) bool", price=_pairs, pays=True)
-def contains(purse: Purse, items: Items, others: Items) -> bool:
-    return all(any(equal(item, other, purse) for item in items) for other in others)
+def contains(budget: CostBudget, items: Items, others: Items) -> bool:
+    return all(any(equal(item, other, budget) for item in items) for other in others)
 
 
 @function("sets.equivalent(list<A>, list<A>) bool", price=lambda items, others: 2 * len(items) * len(others) + 1, pays=True)
-def equivalent(purse: Purse, items: Items, others: Items) -> bool:
-    return contains(purse, items, others) and contains(purse, others, items)
+def equivalent(budget: CostBudget, items: Items, others: Items) -> bool:
+    return contains(budget, items, others) and contains(budget, others, items)
 
 
 @function("sets.intersects(list<A>, list<A>) bool", price=_pairs, pays=True)
-def intersects(purse: Purse, items: Items, others: Items) -> bool:
-    return any(any(equal(item, other, purse) for item in items) for other in others)
+def intersects(budget: CostBudget, items: Items, others: Items) -> bool:
+    return any(any(equal(item, other, budget) for item in items) for other in others)
 
 
 @method("includes(dyn, dyn) bool", price=lambda value, wanted: 1, pays=True)
-def includes(purse: Purse, value: Any, wanted: Any) -> bool:
+def includes(budget: CostBudget, value: Any, wanted: Any) -> bool:
     """Whether a device attribute, which may be one value or a list, has the wanted value. Raises EvaluationError for too long a list."""
     if not isinstance(value, list):
-        return equal(value, wanted, purse)
+        return equal(value, wanted, budget)
     if len(value) > MOST_VALUES:
         raise EvaluationError(f"'includes' function cannot be applied to lists longer than {MOST_VALUES} values")
-    return any(equal(item, wanted, purse) for item in value)
+    return any(equal(item, wanted, budget) for item in value)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import NO_OVERLOAD, free, function, tenth
 from pumice.api.cel.values import Address, Amount, Format, Instant, Network, Span, Type, Uint, Url, Version, equal, size_of, type_of
@@ -151,19 +151,19 @@ for _sign, _order in _ORDERS.items():
 
 
 @function("==(A, A) bool", price=_smaller, pays=True)
-def same(purse: Purse, left: Any, right: Any) -> bool:
+def same(budget: CostBudget, left: Any, right: Any) -> bool:
     if type(left) is not type(right) and isinstance(left, Amount | Version | Url | Format | Address | Network):
         raise EvaluationError(NO_OVERLOAD)
-    return equal(left, right, purse)
+    return equal(left, right, budget)
 
 
-function("!=(A, A) bool", price=_smaller, pays=True)(lambda purse, left, right: not same(purse, left, right))
+function("!=(A, A) bool", price=_smaller, pays=True)(lambda budget, left, right: not same(budget, left, right))
 function("in(A, map<A, B>) bool")(lambda key, entries: is_key(key) and key in entries)
 
 
 @function("in(A, list<A>) bool", price=lambda item, items: len(items), pays=True)
-def is_in_list(purse: Purse, item: Any, items: list[Any]) -> bool:
-    return any(equal(item, each, purse) for each in items)
+def is_in_list(budget: CostBudget, item: Any, items: list[Any]) -> bool:
+    return any(equal(item, each, budget) for each in items)
 
 
 def is_key(key: Any) -> bool:
@@ -210,8 +210,8 @@ def joined(left: Any, right: Any) -> Any:
 
 
 @function("+(list<A>, list<A>) list<A>", pays=True)
-def joined_lists(purse: Purse, left: list[Any], right: list[Any]) -> list[Any]:
-    purse.pay((len(left) + len(right)) // 16)
+def joined_lists(budget: CostBudget, left: list[Any], right: list[Any]) -> list[Any]:
+    budget.pay((len(left) + len(right)) // 16)
     return left + right
 
 

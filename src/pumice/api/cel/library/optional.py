@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import function, method
 from pumice.api.cel.values import Optional, Span
@@ -37,8 +37,8 @@ method("orValue(optional_type<A>, A) A")(lambda value, other: value.value if val
 
 @function("optional.unwrap(list<optional_type<A>>) list<A>", pays=True)
 @method("unwrapOpt(list<optional_type<A>>) list<A>", pays=True)
-def unwrap(purse: Purse, items: list[Any]) -> list[Any]:
+def unwrap(budget: CostBudget, items: list[Any]) -> list[Any]:
     if not all(isinstance(item, Optional) for item in items):
         raise EvaluationError("no such overload")
-    purse.pay(len(items) // 16)
+    budget.pay(len(items) // 16)
     return [item.value for item in items if item.present]

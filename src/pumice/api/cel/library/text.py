@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import by_size, by_twice_its_size, free, function, method, tenth
 from pumice.api.patterns import Pattern, PatternError, pattern
@@ -66,30 +66,30 @@ def last_index_of(text: str, part: str, last: int | None = None) -> int:
 
 
 @method("replace(string, string, string) string", "replace(string, string, string, int) string", price=by_twice_its_size, pays=True)
-def replace(purse: Purse, text: str, old: str, new: str, count: int = -1) -> str:
+def replace(budget: CostBudget, text: str, old: str, new: str, count: int = -1) -> str:
     found = text.count(old)
     places = found if count < 0 else min(count, found)
-    purse.pay(tenth(max(0, places * (len(new) - len(old)))))
+    budget.pay(tenth(max(0, places * (len(new) - len(old)))))
     return text.replace(old, new, places)
 
 
 @method("split(string, string) list<string>", "split(string, string, int) list<string>", price=by_twice_its_size, pays=True)
-def split(purse: Purse, text: str, mark: str, limit: int = -1) -> list[str]:
+def split(budget: CostBudget, text: str, mark: str, limit: int = -1) -> list[str]:
     if limit == 0:
         return []
     most = text.count(mark) + (1 if mark else -1)
-    purse.pay(most if limit < 0 else min(limit, most))
+    budget.pay(most if limit < 0 else min(limit, most))
     if mark:
         return text.split(mark, limit - 1 if limit > 0 else -1)
     return list(text) if limit < 0 or limit >= len(text) else [*text[: limit - 1], text[limit - 1 :]]
 
 
 @method("join(list<string>) string", "join(list<string>, string) string", pays=True, price=free)
-def join(purse: Purse, items: list[Any], mark: str = "") -> str:
+def join(budget: CostBudget, items: list[Any], mark: str = "") -> str:
     if not all(isinstance(item, str) for item in items):
         raise EvaluationError("no such overload: join(list, string)")
     total = sum(map(len, items)) + len(mark) * max(0, len(items) - 1)
-    purse.pay(-(-total // 5))
+    budget.pay(-(-total // 5))
     return mark.join(items)
 
 
@@ -106,35 +106,35 @@ def pattern_of(text: str) -> Pattern:
         raise EvaluationError(f"error parsing regexp: {error}") from None
 
 
-def _matching(purse: Purse, text: str, wanted: str) -> Pattern:
+def _matching(budget: CostBudget, text: str, wanted: str) -> Pattern:
     """The compiled pattern, after paying for a match with this text. Raises EvaluationError."""
     made = pattern_of(wanted)
-    purse.pay(max(tenth(len(text) + 1) * -(-len(wanted) // 4), len(text) * made.size // 128))
+    budget.pay(max(tenth(len(text) + 1) * -(-len(wanted) // 4), len(text) * made.size // 128))
     return made
 
 
 @function("matches(string, string) bool", price=free, pays=True)
 @method("matches(string, string) bool", price=free, pays=True)
-def matches(purse: Purse, text: str, wanted: str) -> bool:
+def matches(budget: CostBudget, text: str, wanted: str) -> bool:
     try:
-        return _matching(purse, text, wanted).found_in(text)
+        return _matching(budget, text, wanted).found_in(text)
     except PatternError as error:
         raise EvaluationError(str(error)) from None
 
 
 @method("find(string, string) string", price=free, pays=True)
-def find(purse: Purse, text: str, wanted: str) -> str:
+def find(budget: CostBudget, text: str, wanted: str) -> str:
     try:
-        return _matching(purse, text, wanted).first(text) or ""
+        return _matching(budget, text, wanted).first(text) or ""
     except PatternError as error:
         raise EvaluationError(str(error)) from None
 
 
 @method("findAll(string, string) list<string>", "findAll(string, string, int) list<string>", price=free, pays=True)
-def find_all(purse: Purse, text: str, wanted: str, limit: int = -1) -> list[str]:
-    made = _matching(purse, text, wanted)
+def find_all(budget: CostBudget, text: str, wanted: str, limit: int = -1) -> list[str]:
+    made = _matching(budget, text, wanted)
     try:
-        found = made.each(text, limit, purse.pay)
+        found = made.each(text, limit, budget.pay)
     except PatternError as error:
         raise EvaluationError(str(error)) from None
     return found

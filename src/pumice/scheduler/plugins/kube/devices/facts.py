@@ -7,7 +7,7 @@ To read an attribute that the device does not have is an error; a domain without
 from collections.abc import Mapping
 from typing import Any
 
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.library.quantities import amount, version
 from pumice.api.cel.program import Program
@@ -24,26 +24,26 @@ _IN_GO = {"int": "int64", "uint": "uint64", "double": "float64", "kubernetes.Sem
 HINT = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"
 
 
-def admits(chosen: Selector, facts: Facts, purse: Purse, device: str = "") -> bool:
+def admits(chosen: Selector, facts: Facts, budget: CostBudget, device: str = "") -> bool:
     """Whether the selector admits the device. Raises Failed; its text is that of 1.37 if the name of the device is given."""
     program = selection(chosen.expression)
     if isinstance(program, str):
         raise Failed(f"{chosen.name}: CEL compile error: {program}")
     try:
-        return satisfies(program, facts, purse)
+        return satisfies(program, facts, budget)
     except EvaluationError as error:
         where = f" on device {device}" if device else ""
         hint = HINT if device and "no such key:" in str(error) else ""
         raise Failed(f"{chosen.name}{where}: CEL runtime error: {error}{hint}") from None
 
 
-def derived(name: str, expression: str, facts: Facts, purse: Purse, device: str) -> Any:
+def derived(name: str, expression: str, facts: Facts, budget: CostBudget, device: str) -> Any:
     """The value of an attribute that a request derives from a device. Raises Failed."""
     program = derivation(expression)
     if isinstance(program, str):
         raise Failed(f"compile derived attribute {name} failed: {program}")
     try:
-        return _checked(program.value(_readable(facts), purse))
+        return _checked(program.value(_readable(facts), budget))
     except EvaluationError as error:
         raise Failed(f"evaluate derived attribute {name} on device {device} failed: {error}") from None
 
@@ -63,9 +63,9 @@ def _checked(value: Any) -> Any:
     return value
 
 
-def purse_for(devices: int) -> Purse:
+def budget_for(devices: int) -> CostBudget:
     """The cost that one kind of request may have with this number of devices."""
-    return Purse(EACH_KIND + EACH_DEVICE * devices)
+    return CostBudget(EACH_KIND + EACH_DEVICE * devices)
 
 
 class AttributeDomains(dict[str, dict[str, Any]]):
@@ -94,9 +94,9 @@ def facts_of(device: Device, driver: str, *, lists: bool = False) -> Facts:
     return {"device": fields}
 
 
-def satisfies(program: Program, facts: Facts, purse: Purse | None = None) -> bool:
+def satisfies(program: Program, facts: Facts, budget: CostBudget | None = None) -> bool:
     """Whether the expression is true of the device. Raises EvaluationError if it has no value, or none that is true or false."""
-    return program.holds(_readable(facts), purse)
+    return program.holds(_readable(facts), budget)
 
 
 def _readable(facts: Facts) -> Facts:

@@ -26,7 +26,7 @@ from pumice.scheduler.plugins.kube.devices.taints import taints_by_rules
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
 if TYPE_CHECKING:
-    from pumice.api.cel.activation import Purse
+    from pumice.api.cel.cost import CostBudget
     from pumice.scheduler.plugins.kube.devices.facts import Facts
 
 SKIPS = "DRAOptionalNodeOperations"  #: a gate, and the feature that kubelets with it declare
@@ -103,7 +103,7 @@ class DevicePools:
         self._reached: dict[int, list[DevicePool]] = {}  #: by row
         self._offered: dict[int, list[tuple[DevicePool, Offered]]] = {}  #: by row
         self._verdicts: dict[tuple[tuple[str, ...], bytes], bool] = {}
-        self._purses: dict[tuple[str, ...], Purse] = {}  #: what selectors may cost over all devices, so that no claim delays others
+        self._budgets: dict[tuple[str, ...], CostBudget] = {}  #: what selectors may cost over all devices, so that no claim delays others
         rules = list(cluster.of("DeviceTaintRule").values())
         self._values: dict[tuple[str, bytes], Any] = {}  #: of derived attributes
         gates = cluster.device_gates
@@ -164,11 +164,11 @@ class DevicePools:
         """Whether the request's selectors admit a device and the row reaches it. Raises Failed if a selector has no value."""
         verdict = self._verdicts.get((asked.kind, offered.twin))
         if verdict is None:
-            from pumice.scheduler.plugins.kube.devices.facts import admits, purse_for
+            from pumice.scheduler.plugins.kube.devices.facts import admits, budget_for
 
-            purse = self._purses.setdefault(asked.kind, purse_for(self._device_count))
+            budget = self._budgets.setdefault(asked.kind, budget_for(self._device_count))
             named = "/".join(offered.key) if self.newer else ""
-            verdict = all(admits(selector, offered.facts, purse, named) for selector in asked.selectors)
+            verdict = all(admits(selector, offered.facts, budget, named) for selector in asked.selectors)
             self._verdicts[asked.kind, offered.twin] = verdict
         return verdict and (offered.rows is None or bool(offered.rows[row]))
 
@@ -184,10 +184,10 @@ class DevicePools:
             return offered.attribute(name)
         key = expression, offered.twin
         if key not in self._values:
-            from pumice.scheduler.plugins.kube.devices.facts import derived, purse_for
+            from pumice.scheduler.plugins.kube.devices.facts import budget_for, derived
 
-            purse = self._purses.setdefault((expression,), purse_for(self._device_count))
-            self._values[key] = derived(name, expression, offered.facts, purse, "/".join(offered.key))
+            budget = self._budgets.setdefault((expression,), budget_for(self._device_count))
+            self._values[key] = derived(name, expression, offered.facts, budget, "/".join(offered.key))
         return self._values[key]
 
     def _gathered(self, row: int) -> list[DevicePool]:

@@ -15,7 +15,7 @@ ZONE_KEYS = (ZONE_LABEL, OLD_ZONE_LABEL)
 REGION_KEYS = (REGION_LABEL, OLD_REGION_LABEL)
 
 
-class Rotation:
+class NodeSampling:
     """The nodes that the next search looks at, in its order. `memory` is kept from session to session."""
 
     def __init__(self, cluster: Cluster, memory: dict[str, Any]) -> None:
