@@ -48,16 +48,19 @@ class Needs:
         self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
         self.outside = np.zeros(0, bool)  #: whether the jobs were not let in when they asked
         self.minimum: Table = np.zeros((width, 0))  #: of each resource, without pods, what one of these jobs asks for to be let in
-        self._free: list[int] = []
+        self._free: list[int] = []  #: slots that are free again
+        self._unused = 0  #: from here on no slot was ever used
         self._unread: set[int] = set()  #: slots of classes that have come in the present session: most of them go in it, too
 
     def slot(self, key: Hashable) -> int:
         """The slot of a class. A new class gets one."""
         slot = self.slots.get(key)
         if slot is None:
-            if not self._free:
-                self._grow()
-            slot = self.slots[key] = self._free.pop()
+            slot = self.slots[key] = self._free.pop() if self._free else self._unused
+            if slot == self._unused:
+                self._unused += 1
+                if slot == len(self.pods):
+                    self._grow()
             self._unread.add(slot)
         return slot
 
@@ -83,14 +86,13 @@ class Needs:
 
     def _grow(self) -> None:
         before = len(self.pods)
-        more = max(64, before // 4)
+        more = max(64, before // 8)
         self.amounts, self.minimum = (np.pad(each, ((0, 0), (0, more))) for each in (self.amounts, self.minimum))
         counts = self.pods, self.waiting, self.taking, self.least
         self.pods, self.waiting, self.taking, self.least = (np.pad(each, (0, more)) for each in counts)
         facts = self.ready, self.holds, self.mixed, self.restless, self.outside
         self.ready, self.holds, self.mixed, self.restless, self.outside = (np.pad(each, (0, more)) for each in facts)
         self.members += [NOBODY] * more
-        self._free = list(range(before + more - 1, before - 1, -1))
 
     def _read(self, session: Session, slot: int, job: Job) -> None:
         tasks = Counter([task.template for task in job.pending.values()])
@@ -171,7 +173,6 @@ class AtRest:
     """The jobs at rest in one session. A class of jobs is woken when it is looked at."""
 
     def __init__(self, session: Session, needs: Needs, awake: Iterable[int]) -> None:
-        self._session = session
         self.needs = needs
         self.passes_over = False  #: whether an action has passed over the jobs that are still at rest
         awake = set(awake)

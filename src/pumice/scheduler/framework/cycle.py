@@ -49,8 +49,9 @@ def cycle(
         decisions = session.close()
     assert decisions.conclusion is not None
     if decisions.conclusion.at_rest.groups:  # else the session is not kept
-        decisions.conclusion.at_rest.find_out = partial(_look_at_each, session, cluster.revision)
-    remember(session)
+        decisions.conclusion.at_rest.find_out = partial(_look_at_each, cluster, policy, now, world, cluster.revision, session)
+    remember(session, partial(_look_at_each, cluster, policy, now, world, cluster.revision))
+    session.plugins.release()
     return decisions
 
 
@@ -121,14 +122,15 @@ def rehearse(
     return decisions
 
 
-def _look_at_each(session: Session, revision: int) -> Decisions:
-    """The decisions of a cycle that looks at each job. If nothing has changed since the session, from the state before it."""
-    cluster, is_same, changed = session.cluster, session.cluster.revision == revision, dict(session.cluster.changed)
-    with Rehearsal(cluster, session.policy, session.world) as rehearsal:
-        again = _taken_back(session) if is_same else []
-        if is_same:
+def _look_at_each(cluster: Cluster, policy: Policy, now: float, world: World, revision: int, session: Session | None = None) -> Decisions:
+    """The decisions of a cycle that looks at each job. If nothing has changed since a session, from the state before it. `session`: that
+    session, unless it has changed nothing itself."""
+    is_same, changed = cluster.revision == revision, dict(cluster.changed)
+    with Rehearsal(cluster, policy, world) as rehearsal:
+        again = _taken_back(session) if is_same and session is not None else []
+        if is_same and session is not None:
             cluster.memory[PAST_EVICTIONS] = session.past_evictions.entries
-        decisions, take_back = rehearsal.cycle(session.now, observer=EachLookedAt())
+        decisions, take_back = rehearsal.cycle(now, observer=EachLookedAt())
         take_back()
         for redo in again:
             redo()

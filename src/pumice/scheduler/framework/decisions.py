@@ -240,6 +240,13 @@ class Conclusion(Struct, frozen=True):
     def without_those_at_rest(self) -> Conclusion:
         return replace(self, at_rest=Unsaid([], 0))
 
+    def unsaid(self, groups: dict[str, list[Member]], find_out: Callable[[], Decisions]) -> Conclusion:
+        """The conclusion without the statuses of some jobs that are like no other: these, by uid, count as jobs at rest."""
+        pods = sum(len(outcome.pods) for outcome in self.outcomes if outcome.members[0].uid in groups)
+        at_rest = Unsaid([*self.at_rest.groups, *groups.values()], self.at_rest.pods + pods)
+        at_rest.find_out = find_out
+        return replace(self, outcomes=[each for each in self.outcomes if each.members[0].uid not in groups], at_rest=at_rest)
+
     def phases(self) -> list[tuple[Job, str, str]]:
         """Each job with its phase and HyperNode, the oldest first."""
         looked_at = [(member, outcome.phase, outcome.hypernode) for outcome in self.outcomes for member in outcome.members]

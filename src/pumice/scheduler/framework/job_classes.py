@@ -35,10 +35,10 @@ class Member(NamedTuple):
     tasks: tuple[Task, ...]
     number: int  #: of the first task: the order of arrival, for jobs of equal creation time
     key: Hashable  #: its class
-    roughly: Hashable  #: what it roughly is; None if it is never compared with others
+    roughly: int | None  #: what it roughly is; None if it is never compared with others
 
     @classmethod
-    def of(cls, job: Job, key: Hashable = None, roughly: Hashable = None) -> Member:
+    def of(cls, job: Job, key: Hashable = None, roughly: int | None = None) -> Member:
         tasks = tuple(job.tasks.values())
         return cls(job.created, job.uid, job, tasks, tasks[0].number if tasks else 0, key, roughly)
 
@@ -80,10 +80,10 @@ class JobClasses:
         self._basis = _basis(session)
         self._needs = Needs(session.cluster.dimensions.width)
         self._of: dict[str, Member] = {}  #: by uid
-        self._lone: dict[Hashable, Job] = {}  #: jobs like which nobody is, even roughly
-        self._rough: Counter[Hashable] = Counter()  #: how many of the other jobs are roughly the same
+        self._lone: dict[int | None, Job] = {}  #: jobs like which nobody is, even roughly
+        self._rough: Counter[int] = Counter()  #: how many of the other jobs are roughly the same
         self.at_rest: AtRest  #: in the present session
-        self._keys: dict[Hashable, Hashable] = {}  #: classes, and what jobs roughly are: one object for all who have it
+        self._keys: dict[Hashable, Hashable] = {}  #: classes: one object for all who have it
         self._own: set[int] = set()  #: slots of classes whose lists of members were replaced just now
         self._in_loops: set[str] = set()  #: the uids of jobs in loops of evictions, in the last session: each is looked at, alone
         self._nominated: list[Job] = []  #: jobs whose tasks were given other nominations with the last decisions
@@ -120,6 +120,11 @@ class JobClasses:
 
     def __contains__(self, job: Job) -> bool:
         return job.uid in self._of
+
+    def lone(self, members: Iterable[Member]) -> dict[str, list[Member]]:
+        """By uid: the classes of those of these jobs that are like no other."""
+        classes = {member.uid: self._needs.members[self._slot(member.uid)] for member in members if member.uid in self._of}
+        return {uid: group for uid, group in classes.items() if len(group) == 1}
 
     def awake(self) -> list[JobClass]:
         """The groups that are looked at from the beginning of the session."""
@@ -159,11 +164,11 @@ class JobClasses:
                 continue
             self._rough[roughly] += 1
             key = _class_key(session, job)
-            self._take_in(job, self._keys.setdefault(key, key), self._keys.setdefault(roughly, roughly))
+            self._take_in(job, self._keys.setdefault(key, key), roughly)
         if no_longer_lone:
             self._look_at(session, no_longer_lone)
 
-    def _take_in(self, job: Job, key: Hashable, roughly: Hashable) -> None:
+    def _take_in(self, job: Job, key: Hashable, roughly: int | None) -> None:
         member = self._of[job.uid] = Member.of(job, key, roughly)
         slot = self._needs.slot(key)
         if self._needs.members[slot]:
@@ -190,7 +195,6 @@ class JobClasses:
             self._rough[roughly] -= 1
             if not self._rough[roughly]:
                 del self._rough[roughly]
-                self._keys.pop(roughly, None)
         members = self._own_members(self._needs.slots[member.key])
         del members[bisect_left(members, member)]
         if not members:
@@ -204,11 +208,11 @@ def _basis(session: Session) -> tuple[Any, ...]:
     return session.policy, len(cluster.with_pod_affinity), cluster.versions.copy(), cluster.dimensions.width
 
 
-def _roughly(job: Job) -> Hashable:
-    """What jobs that are alike have in common, as far as it is cheap to know."""
+def _roughly(job: Job) -> int:
+    """What jobs that are alike have in common, as far as it is cheap to know: the hash of it, which takes less memory."""
     assert job.queue is not None
     first = next((task.template for task in job.tasks.values()), job.least)
-    return job.queue.name, job.namespace, job.priority, job.min_member, len(job.tasks), job.phase, first
+    return hash((job.queue.name, job.namespace, job.priority, job.min_member, len(job.tasks), job.phase, first))
 
 
 def _class_key(session: Session, job: Job) -> Hashable:

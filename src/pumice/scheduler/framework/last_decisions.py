@@ -5,6 +5,7 @@ declare that their answers follow from the kept state (`reads_only_state`); by t
 of them does not declare it, every cycle is run in full. What a class declares does not hold for its subclasses.
 """
 
+from collections.abc import Callable
 from math import inf
 
 from msgspec import Struct
@@ -38,12 +39,13 @@ def recall(cluster: Cluster, policy: Policy, now: float, observer: Observer) -> 
     return None if cluster.changed or cluster.log or cluster.revision != last.revision else last.decisions
 
 
-def remember(session: Session) -> None:
-    """Keep the decisions of a session that has just closed, if it changed nothing."""
+def remember(session: Session, find_out: Callable[[], Decisions]) -> None:
+    """Keep the decisions of a session that has just closed, if it changed nothing. `find_out`: looks at each job again, for the statuses
+    that are not kept."""
     cluster = session.cluster
     cluster.memory.pop(MEMORY, None)
     if _changed_nothing(session) and (until := _holds_until(session)) > session.now:
-        cluster.memory[MEMORY] = Remembered(session.policy, cluster.revision, session.now, until, _of_those_who_wait(session))
+        cluster.memory[MEMORY] = Remembered(session.policy, cluster.revision, session.now, until, _kept(session, find_out))
 
 
 def _changed_nothing(session: Session) -> bool:
@@ -69,11 +71,22 @@ def _holds_until(session: Session) -> float:
     return min([next_stranded(session.cluster, session.now), *by_plugins, *by_actions])
 
 
-def _of_those_who_wait(session: Session) -> Decisions:
-    """The decisions, without the status of jobs that are in them only because the jobs had changed."""
+def _kept(session: Session, find_out: Callable[[], Decisions]) -> Decisions:
+    """The decisions, without the status of jobs that are in them only because the jobs had changed. The statuses of jobs that are like no
+    other are found out again if somebody reads them."""
     cluster = session.cluster
+    waits = {*cluster.waiting, *cluster.not_enqueued}
     moved = {task.job.uid: task.job for task in session.moves if task.job is not None}  # even if it was undone
     decisions = replace(session.decisions)
     assert decisions.conclusion is not None
-    decisions.tell(decisions.conclusion.of({*cluster.waiting, *cluster.not_enqueued, *moved}))
+    conclusion = decisions.conclusion.of({*waits, *moved})
+    if session.job_classes is not None and not session.observer.reads_all:
+        alone = (outcome.members[0] for outcome in conclusion.outcomes if len(outcome.members) == 1)
+        lone = session.job_classes.lone(
+            each for each in alone if each.uid in waits and not each.job.lacks_pods
+        )  # whose pods may be on their way
+        conclusion = conclusion.unsaid(lone, find_out)
+        unsaid = {job.uid for job in conclusion.at_rest.jobs if job.is_pending}
+        decisions.events = [event for event in decisions.events if event.job.uid not in unsaid]
+    decisions.tell(conclusion)
     return decisions

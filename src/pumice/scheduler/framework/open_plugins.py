@@ -88,17 +88,20 @@ class OpenPlugins:
             return cls(session, guarded=guarded)
         kept._session = session
         for plugin in kept.everyone:  # they have no guards
-            plugin.forget()
             session.observer.begins(Stage.OPEN, plugin)
             plugin.open(session)
             session.observer.ends(Stage.OPEN, plugin)
         return kept
 
     def release(self) -> None:
-        """Keep the plugins for the next session, if it may use them. Called when the session has closed."""
+        """Keep the plugins for the next session, if it may use them. Called when nobody asks them about this one
+        any more: nothing of it is kept."""
         if self.are_trusted and not self._session.observer.needs_full_cycles:
             vars(self).pop("rules", None)
             self._session.cluster.memory[MEMORY] = self
+            del self._session
+            for plugin in self.everyone:
+                plugin.forget()
 
     @property
     def are_trusted(self) -> bool:

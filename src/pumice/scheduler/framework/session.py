@@ -121,7 +121,6 @@ class Session(Questions):
         else:
             self.cluster.memory.pop(KINDS, None)
         keep_evaluations(self, self._evaluations)
-        self.plugins.release()
         self.cluster.forget_changes()
 
     def restore(self) -> None:
