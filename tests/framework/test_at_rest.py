@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +16,7 @@ from pumice.scheduler.framework import at_rest, hopes
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_status import conclude
-from pumice.scheduler.framework.observer import Observer, Reader, Together
+from pumice.scheduler.framework.observer import Observer, Reader, Stage, Together
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS, EvictedFor, LastEviction
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
@@ -102,6 +104,38 @@ def test_what_is_said_of_a_job_at_rest_is_what_a_cycle_says_that_looks_at_each_j
         (job.uid, *rest) for job, *rest in expected.conclusion.phases()
     ]
     made.check()
+
+
+def test_of_a_cycle_that_changed_nothing_only_what_cannot_be_found_out_again_is_kept() -> None:
+    """What is remembered of such a cycle has no statuses of jobs that are like no other, and no session; what it says is the same."""
+    alike = [*gang("six", 6, 3), *gang("also-six", 6, 3)]
+    made = full(*alike, *(podgroup("outside").needs(cpu=10**6), *pod("outside").gang("outside").cpu(1).times(2)))
+    first = cycle(made, POLICY, NOW + 1)
+    recalled = cycle(made, POLICY, NOW + 2)
+    assert first.conclusion is not None and recalled.conclusion is not None
+    assert [[member.job.name for member in outcome.members] for outcome in recalled.conclusion.outcomes] == [["also-six", "six"]]
+    assert {job.name for job in recalled.conclusion.at_rest.jobs} == {"three", "five", "outside"}
+    assert len(recalled.waiting) == len(first.waiting)
+    said = [(each.task.key, each.message) for each in first.waiting], [(each.job.uid, each.condition) for each in first.groups]
+    assert ([(e.task.key, e.message) for e in recalled.waiting], [(e.job.uid, e.condition) for e in recalled.groups]) == said
+    assert [(event.job.name, event.message) for event in recalled.all_events] == [(e.job.name, e.message) for e in first.all_events]
+    assert cycle(made, POLICY, NOW + 3) is recalled
+    made.check()
+
+
+def test_nothing_is_kept_of_a_session_that_has_ended() -> None:
+    ended: list[weakref.ref[Session]] = []
+
+    class Seen(Tried):
+        def begins(self, stage: Stage, subject: Any) -> None:
+            if stage is Stage.SESSION:
+                ended.append(weakref.ref(subject))
+
+    made = full()
+    made.remove("Pod", "default/five-4")
+    cycle(made, POLICY, NOW + 1, observer=Seen())
+    gc.collect()
+    assert len(ended) == 1 and ended[0]() is None
 
 
 def test_if_the_cluster_has_changed_since_it_is_what_is_true_now() -> None:
@@ -382,6 +416,14 @@ def test_actions_that_evict_look_at_jobs_for_which_room_might_be_made(actions: s
     tried, (_, evictions, _, _) = tried_after(evicting(actions), [LOW, *gang("one", 1, 2), *gang("wide", 1, 5)], elastic())
     assert "one" in tried and "wide" not in tried
     assert [beneficiary.partition("-")[0] for _, beneficiary in evictions] == ["default/one"]
+
+
+def test_a_job_has_no_turn_if_plugins_would_let_nobody_go_for_it() -> None:
+    same = [podgroup("same", 1).priority_class("low").phase("Inqueue"), pod("same").gang("same").cpu(2)]
+    tried, (_, evictions, _, _) = tried_after(evicting("allocate, preempt"), [LOW, *gang("one", 1, 2), *same], elastic())
+    assert "one" in tried and "same" not in tried and len(evictions) == 1
+    tried, _ = tried_after(evicting("preempt"), [LOW, *same], [node("n2").cpu(2)])
+    assert "same" in tried  # it needs no eviction
 
 
 @pytest.mark.parametrize("shares", ["proportion", "capacity"])

@@ -64,13 +64,22 @@ def test_no_task_of_a_queue_may_go_that_holds_no_more_than_it_deserves(tiers: An
 
         assert [spares(name) for name in ("fair", "none", "greedy", "stray")] == [True, False, False, True]
         assert not spares("fair", "greedy")
+        taker, gone = made.tasks["default/taker"], [made.tasks[f"default/{name}"] for name in ("none", "greedy")]
+        with session.statement() as statement:
+            assert session.spared_rows("reclaimable", taker) is False
+            statement.evict(gone[0], "test")
+            assert session.spared_rows("reclaimable", taker) is False
+            statement.evict(gone[1], "test")
+            assert session.spared_rows("reclaimable", taker) is True  # no queue is left that holds what it does not deserve
+        assert session.spared_rows("reclaimable", taker) is False
 
 
 def test_a_node_of_which_no_task_may_go_is_not_asked_again_until_a_task_of_such_a_queue_moves() -> None:
     holds = podgroup("holds").queue("fair").phase("Running"), pod("holds").gang("holds").cpu(10).on("n")
+    beyond = queue("third"), podgroup("third").queue("third").phase("Running"), pod("third").gang("third").cpu(1).on("m1")
     waits = [*podgroup("more").queue("fair").admitted().pods(1, cpu=1), *podgroup("taker").queue("other").admitted().pods(1, cpu=1)]
     made = cluster(
-        NODE, [node(f"m{n}").cpu(1) for n in range(2)], queue("fair").deserves(cpu=10), queue("other").deserves(cpu=1), holds, waits
+        NODE, [node(f"m{n}").cpu(1) for n in range(2)], queue("fair").deserves(cpu=10), queue("other").deserves(cpu=1), holds, waits, beyond
     )
     with opened(made, *TIERS) as session:
         taker, more = made.tasks["default/taker-0"], made.tasks["default/more-0"]

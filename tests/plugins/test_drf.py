@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from scene import Thing, evicted, opened, outcome, per_job
 
@@ -31,6 +32,9 @@ def test_who_would_still_have_no_less_may_be_preempted(held: int, goes: bool) ->
         others = [t for t in made.tasks.values() if t.job and t.job.name == "rich"]
         victims = session.preemptable(made.tasks["default/poor-0"], others)
         assert session.spares_all("preemptable", made.tasks["default/poor-0"], others) != goes
+        spared = session.spared_rows("preemptable", made.tasks["default/poor-0"])
+        assert isinstance(spared, np.ndarray) and spared.tolist() == [not goes, True]  # on the other node nobody has as much
+        assert session.spared_rows("reclaimable", made.tasks["default/poor-0"]) is True  # no plugin lets anybody go by this hook
     assert bool(victims) == goes
 
 

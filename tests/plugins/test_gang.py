@@ -128,6 +128,7 @@ def test_a_gang_is_never_cut_below_its_minimum(least: int, running: int, gone: i
         candidates = [task for task in made.tasks.values() if task.node >= 0]
         for ask in (session.preemptable, session.reclaimable):
             assert [task.name for task in ask(made.tasks["default/b"], candidates)] == [f"a-{n}" for n in range(gone)]
+            assert session.spared_rows("preemptable", made.tasks["default/b"]) is (gone == 0)
         assert session.unified_evictable(None, candidates) == candidates
 
 

@@ -64,6 +64,11 @@ def test_nobody_may_lose_tasks_to_others_while_none_that_runs_is_less_important_
         made.put(*each.build())
     with opened(made, "priority") as session:
         assert session.exposed("preemptable") == set(made.jobs.values())
+        spared = {name: session.spared_rows("preemptable", made.tasks[f"default/{name}"]) for name in ("high", "low-waits")}
+        assert spared == {"high": False, "low-waits": True}
+    made.put(*pod("low-grows-1").gang("low-grows").cpu(1).build())
+    with opened(made, "priority") as session:  # it might evict its own tasks
+        assert session.spared_rows("preemptable", made.tasks["default/low-grows-1"]) is False
 
 
 class Context:

@@ -42,7 +42,7 @@ class Preempt(Action):
         starving = by_queue(alike for alike in session.awake() if self._may_preempt(session, alike.first))
         exposed = session.exposed("preemptable")
         most = EvictionCandidates(session, exposed, _may_go).most
-        among = partial(Hopes, session, partial(self._may_preempt, session), evictable=most, frees_queues=True)
+        among = partial(Hopes, session, partial(self._may_preempt, session), evictable=most, hook="preemptable", frees_queues=True)
         between, within = among(), among(one_by_one=True)
         names = dict.fromkeys([*starving, *between.queues(), *within.queues()])
         for queue in session.in_queue_order(session.cluster.queues[name] for name in names):
@@ -81,7 +81,7 @@ def _may_go(task: Task) -> bool:
 class PreemptSearch(Search):
     """The search of preempt: tasks of other jobs are evicted, or with `within` tasks of that job. The best node is tried first."""
 
-    action = Preempt.name
+    action, hook = Preempt.name, "preemptable"
 
     def __init__(self, session: Session, candidates: EvictionCandidates, args: PreemptArgs, *, within: Job | None = None) -> None:
         super().__init__(session, candidates, args)
@@ -110,7 +110,7 @@ class PreemptSearch(Search):
 
     def victims(self, task: Task, row: int) -> list[Task]:
         candidates = [v for v in self.candidates.victims(row) if self._concerns(task, v)]
-        return permitted_victims(self.session, task, candidates, "preemptable")
+        return permitted_victims(self.session, task, candidates, self.hook)
 
     def _concerns(self, task: Task, victim: Task) -> bool:
         return (self.within is not None or victim.job is not task.job) and (victim.best_effort or not task.best_effort)

@@ -34,7 +34,7 @@ class Reclaim(Action):
 
     def run(self, session: Session) -> None:
         everybody = EvictionCandidates(session, session.exposed("reclaimable"), _may_go, "reclaimable")
-        hopes = Hopes(session, partial(self._may_reclaim, session), evictable=everybody.most, takes_room=True)
+        hopes = Hopes(session, partial(self._may_reclaim, session), evictable=everybody.most, hook="reclaimable", takes_room=True)
         starving = [alike for alike in session.awake() if self._may_reclaim(session, alike.first)]
         waiting = JobsByQueue(session, starving, hopes, each_once=True)
         while queue := waiting.pop_queue():
@@ -57,7 +57,7 @@ class Reclaim(Action):
 class ReclaimSearch(Search):
     """The search of reclaim: tasks of other queues are evicted."""
 
-    action = Reclaim.name
+    action, hook = Reclaim.name, "reclaimable"
 
     def may_evict(self, task: Task) -> bool:
         assert task.job is not None and task.job.queue is not None
@@ -67,7 +67,7 @@ class ReclaimSearch(Search):
         return self.session.eviction_cache_key("reclaimable", task)
 
     def victims(self, task: Task, row: int) -> list[Task]:
-        victims = permitted_victims(self.session, task, self.candidates.victims(row), "reclaimable")
+        victims = permitted_victims(self.session, task, self.candidates.victims(row), self.hook)
         if not victims and self.candidates.spared is not None:
             self.candidates.spared.ask(task, row)
         return victims

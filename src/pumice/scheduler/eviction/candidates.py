@@ -99,9 +99,12 @@ class EvictionCandidates:
         return [task for task in self._nodes.tasks[row].values() if self._eligible(task)]
 
     def rows(self, task: Task) -> Mask:
-        """The nodes where the task could fit if all eligible victims were evicted."""
+        """The nodes where the task could fit if all eligible victims were evicted that plugins do not spare."""
         self._catch_up()
-        enough, counts = self._nodes.alive.copy(), ~self.spared.now() if self.spared is not None else True
+        enough, spared = self._nodes.alive.copy(), self._session.spared_rows(self._hook, task)
+        if self.spared is not None:
+            spared = spared | self.spared.now()
+        counts = np.logical_not(spared)
         for column, amount in task.template.needs:
             room = self._nodes.future_idle_in(column)
             enough &= (room + self._sums[column] * counts if self._exposes_any else room) > amount - EPSILON

@@ -7,6 +7,7 @@ Victims that need not go any more are put back: room made for one task of a gang
 """
 
 from collections.abc import Hashable, Iterable, Set
+from typing import Literal
 
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.eviction.candidates import EvictionCandidates
@@ -25,6 +26,7 @@ class Search:
     """The search for the tasks of one queue or job. It is used as long as the same tasks may be evicted for them."""
 
     action: str
+    hook: Literal["preemptable", "reclaimable"]
 
     def __init__(self, session: Session, candidates: EvictionCandidates, budget: Budget) -> None:
         self.session = session

@@ -20,7 +20,8 @@ QUICK = 2_000_000  #: so many comparisons of a job with a node cost less than to
 class Hopes:
     """The jobs at rest that an action, or a part of one, might help.
 
-    `may`: whether a job may have a turn. `evictable`: [r, node], what may be evicted at most; None for nothing. `frees_queues`: whether
+    `may`: whether a job may have a turn. `evictable`: [r, node], what may be evicted at most; None for nothing. `hook`: the hook by which
+    plugins let tasks go: a job for which they let nobody go has only the room that is left. `frees_queues`: whether
     evictions may make room in the queue for which they are made. `one_by_one`: whether a pod gets its place even if its gang has none.
     `nominates`: whether places that a pod had only until its gang was refused are noted, even if nothing was evicted for it.
     `takes_room`: whether a job has its turn only if its queue may take room from others for a pod; `takes_for_all`: for all its pods.
@@ -32,6 +33,7 @@ class Hopes:
         may: Callable[[Job], bool],
         *,
         evictable: Table | None = None,
+        hook: str = "",
         frees_queues: bool = False,
         one_by_one: bool = False,
         nominates: bool = False,
@@ -46,6 +48,8 @@ class Hopes:
         self._needs = needs = session.resting.needs
         self._may = may
         self._evictable = evictable
+        self._hook = hook
+        self._left: tuple[int, Mask] = (-1, np.zeros(0, bool))  #: which slots have room without evictions, and the session's changes then
         self._one_by_one = one_by_one
         self._has_all_turns = session.queues_need_comparing
         knows_limits = session.plugins.are_trusted and bool(session.plugins.flat["queue_room"]) and not self._has_all_turns
@@ -153,13 +157,33 @@ class Hopes:
         changes = self._session.changes
         if self._seen != changes and (self._tried == changes or self._size() <= QUICK // 10):
             self._compare(self._limits_queues)
-        if not self._hopeful[slot] or not self._resting.rests(slot) or not (self._needs.holds[slot] or self._may(alike.first)):
+        if not self._hopeful[slot] or not self._resting.rests(slot):
+            return False
+        if self._hook and self._evictable is not None and not self._has_room_left(slot) and self._evicts_nobody(slot, alike.first):
+            return False
+        if not self._needs.holds[slot] and not self._may(alike.first):
             return False
         self._tried = changes
         self._resting.wake(slot)
         alike.wakes = None
         self._session.alike.append(alike)
         return True
+
+    def _evicts_nobody(self, slot: int, job: Job) -> bool:
+        """Whether nobody would be evicted for the job now."""
+        if self._one_by_one and not self._needs.holds[slot]:
+            return True
+        return all(np.all(self._session.spared_rows(self._hook, task)) for task in job.pending.values())
+
+    def _has_room_left(self, slot: int) -> bool:
+        """Whether there might be room for such jobs without evictions. All that might be helped are compared at once."""
+        if self._left[0] != self._session.changes:
+            nodes, slots = self._session.nodes, np.flatnonzero(self._hopeful)
+            rows = np.flatnonzero(nodes.alive & self._needs.room_for_any(slots, nodes.future_idle))
+            found = np.zeros(len(self._hopeful), bool)
+            found[slots] = self._needs.enough(slots, nodes.future_idle[:, rows], self._least[slots])
+            self._left = self._session.changes, found
+        return bool(self._left[1][slot])
 
     # -- comparing
 

@@ -17,7 +17,7 @@ from pumice.scheduler.framework.hooks import HOOKS
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
-    from pumice.scheduler.model import Job, Task
+    from pumice.scheduler.model import Job, Mask, Task
 
 
 #: Hooks that were renamed since the first release: old name to new name.
@@ -72,6 +72,11 @@ class Plugin:
     def spares(self, evictor: Task, task: Task) -> bool:
         """Whether the plugin would now refuse the task to the evictor in `preemptable` and `reclaimable`, whichever other tasks go. This,
         too, only saves questions. It depends on what the task's job and queue hold, for `reclaimable` not on the evictor."""
+        return False
+
+    def spares_rows(self, evictor: Task) -> Mask | bool:
+        """The nodes on which the plugin would now refuse all tasks to the evictor in `preemptable` and `reclaimable`, True for all nodes.
+        This, too, only saves questions."""
         return False
 
     def class_key(self, job: Job) -> Hashable:

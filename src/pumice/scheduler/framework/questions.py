@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, cmp_to_key, reduce
+from operator import or_
 from typing import Any, cast
 
 import numpy as np
@@ -291,6 +292,14 @@ class Questions:
             tiers = filter(None, self.plugins.tiers[hook])
             self._sparing[hook] = [[method.__self__.spares for method in tier] if known else [] for tier in tiers]  # type: ignore[attr-defined]
         return all(any(all(spares(evictor, task) for task in tasks) for spares in tier) for tier in self._sparing[hook])
+
+    def spared_rows(self, hook: str, evictor: Task) -> Mask | bool:
+        """The nodes where certainly no task may go now for this one, True for all: in each tier some plugin spares all tasks there."""
+        spared: Mask | bool = self.plugins.are_trusted and self.policy.shortcuts
+        for tier in filter(None, self.plugins.tiers[hook]):
+            if spared is not False:
+                spared = spared & reduce(or_, [method.__self__.spares_rows(evictor) for method in tier])  # type: ignore[attr-defined]
+        return spared
 
     # -- where
 

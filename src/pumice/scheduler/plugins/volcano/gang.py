@@ -85,6 +85,9 @@ class Gang(Plugin):
     def spares(self, evictor: Task, task: Task) -> bool:
         return task.job is None or task.job.ready_count <= task.job.min_member
 
+    def spares_rows(self, evictor: Task) -> bool:
+        return next(self.session.cluster.elastic_jobs(), None) is None
+
     def eviction_cache_key(self, evictor: Task) -> None:
         """All evictors get the same answers."""
 

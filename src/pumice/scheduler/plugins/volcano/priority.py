@@ -5,7 +5,9 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
+from pumice.scheduler.framework.moved_jobs import MovedJobs
 from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, SubJob, Task, status
 
 TO_BE_PLACED = status.PENDING | status.PIPELINED | status.ALLOCATED
@@ -14,6 +16,11 @@ TO_BE_PLACED = status.PENDING | status.PIPELINED | status.ALLOCATED
 class Priority(Plugin):
     name = "priority"
     reads_only_state = True
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        self._least_ready: float = inf  #: the least priority of jobs that have had ready pods in this session
+        self._moved = MovedJobs(session.cluster)
 
     def job_order(self, job: Job) -> int:
         return -job.priority
@@ -32,6 +39,14 @@ class Priority(Plugin):
         own, job = evictor.job, task.job
         assert own is not None
         return job is None or (task.priority >= evictor.priority if job is own else job.priority >= own.priority)
+
+    def spares_rows(self, evictor: Task) -> bool:
+        """Whether no job with ready pods is less important, and the evictor's own has none."""
+        own = evictor.job
+        assert own is not None
+        least = min((job.priority for job in self._moved.now() if job.ready_count), default=inf)
+        self._least_ready = min(self._least_ready, least)
+        return own.priority <= self._least_ready and not own.ready_count
 
     def exposes(self) -> Iterable[Job] | None:
         """All jobs, if any that runs is less important than one that waits; else only those that might evict their own tasks."""

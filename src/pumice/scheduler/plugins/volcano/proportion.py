@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.scheduler.framework.hook_answers import Vote
+from pumice.scheduler.framework.moved_jobs import MovedJobs
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session
@@ -106,6 +107,8 @@ class Proportion(Plugin):
     def open(self, session: Session) -> None:
         super().open(session)
         self._shares: dict[str, Share] = {}
+        self._owing: set[Queue] = set()  #: those that held more than they deserve when they were last asked about
+        self._moved = MovedJobs(session.cluster)
         queues = [queue for queue in session.queues if queue.jobs]
         if queues:
             bounds = QueueBounds.of(session, queues)
@@ -169,6 +172,13 @@ class Proportion(Plugin):
     def spares(self, evictor: Task, task: Task) -> bool:
         queue = task.job.queue if task.job else None
         return queue is None or queue.name not in self._shares or fits(queue.held, self._shares[queue.name].deserved)
+
+    def spares_rows(self, evictor: Task) -> bool:
+        """Whether no queue holds more than it deserves."""
+        for queue in {job.queue for job in self._moved.now()}:
+            if queue is not None and (share := self._shares.get(queue.name)) is not None:
+                (self._owing.discard if fits(queue.held, share.deserved) else self._owing.add)(queue)
+        return not self._owing
 
     def exposes(self) -> Iterable[Job] | None:
         """Those of queues that hold more than they deserve. `allocatable` takes no queue beyond that, but in the number of pods."""

@@ -20,6 +20,7 @@ from msgspec import field
 from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.eviction.victims import victim_order
 from pumice.scheduler.framework.hook_answers import Vote
+from pumice.scheduler.framework.moved_jobs import MovedJobs
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session
@@ -56,6 +57,8 @@ class Capacity(Plugin):
                 own = self._past.mean(f"queue {account.queue.name}")
                 for level in account.path:
                     level.past, level.past_weight = own if level.past is None else level.past + own, self._past.weight
+        self._owing: set[QueueAccount] = set()  #: those that might lose tasks when they were last asked about
+        self._moved = MovedJobs(session.cluster)
         self._levels = max(self.args.reclaim_levels, 0) if self.hierarchy else 0
 
     def _account(self, queue: Queue | None) -> QueueAccount | None:
@@ -249,6 +252,13 @@ class Capacity(Plugin):
     def spares(self, evictor: Task, task: Task) -> bool:
         owner = self._account(_queue_of(task))
         return owner is None or not owner.may_lose(task.template)
+
+    def spares_rows(self, evictor: Task) -> bool:
+        """Whether no queue holds more than it deserves, or anything of which it deserves nothing."""
+        for owner in map(self._account, {job.queue for job in self._moved.now()}):
+            if owner is not None:
+                (self._owing.add if owner.may_lose_any else self._owing.discard)(owner)
+        return not self._owing
 
     def eviction_cache_key(self, evictor: Task) -> bytes:
         return asked_for(evictor.template.request).tobytes()

@@ -113,6 +113,13 @@ class QueueAccount:
             known = self._losing[template] = bool(beyond or not (asked & (self.deserved >= EPSILON)).any())
         return known
 
+    @property
+    def may_lose_any(self) -> bool:
+        """Whether the queue might lose any task: it holds more than it deserves of a resource, or anything of which it deserves nothing."""
+        relevant, held = self.relevant, self.held > 0
+        held[PODS] = False
+        return bool((self.held[relevant] > self.deserved[relevant]).any() or (held & (self.deserved < EPSILON)).any())
+
     def meet(self, other: QueueAccount) -> int:
         """The depth of the deepest queue that is on both paths; -1 if there is none."""
         return sum(map(is_, self.path, other.path)) - 1

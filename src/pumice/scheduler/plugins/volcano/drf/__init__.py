@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from math import inf
 
+import numpy as np
+
+from pumice.scheduler.framework.moved_jobs import MovedJobs
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import Job, Queue, Task, Vector, dominant_share
+from pumice.scheduler.model import Job, Mask, Queue, Task, Vector, dominant_share
 from pumice.scheduler.model.past_shares import PastUsageArgs, format_amount, past_shares
 from pumice.scheduler.model.past_usage import user_of
 from pumice.scheduler.plugins.volcano.drf.hdrf import Tree
@@ -32,6 +35,9 @@ class Drf(Plugin):
         self._total = session.total
         self._tree: Tree | None = None
         self._past = past_shares(session.cluster, self.args, user_of, session.now)
+        #: by node: the greatest share that any job with tasks there would have had without one of its tasks
+        self._most_left = np.full(len(session.nodes), -inf)
+        self._moved = MovedJobs(session.cluster)
         self._shares: dict[bytes, float] = {}  #: by what is held, the bytes of a sum or of a vector: many jobs hold the same
 
     def class_key(self, job: Job) -> str:
@@ -84,6 +90,19 @@ class Drf(Plugin):
         assert evictor.job is not None
         share = self._share(evictor.job.held + evictor.template.request)
         return task.job is None or share - self._share(task.job.held - task.template.request) > EQUAL
+
+    def spares_rows(self, evictor: Task) -> Mask | bool:
+        if self.hierarchy:
+            return False
+        assert evictor.job is not None
+        for job in self._moved.now():
+            if len(job.pending) < len(job.tasks):
+                placed = [task for task in job.tasks.values() if task.node >= 0]
+                left = max((self._share(job.held - template.request) for template in {task.template for task in placed}), default=-inf)
+                for task in placed:
+                    self._most_left[task.node] = max(self._most_left[task.node], left)
+        mask: Mask = self._share(evictor.job.held + evictor.template.request) - self._most_left > EQUAL
+        return mask
 
     def eviction_cache_key(self, evictor: Task) -> Hashable:
         """The share that the evictor's job would have; in a hierarchy the job and the request, since more counts there."""
