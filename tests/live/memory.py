@@ -179,12 +179,16 @@ class MemoryServer:
         self, resource: Kind, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
     ) -> bytes:
         await self._arrived("patch", resource, subresource, ref.name, _plain(body))
-        old = self._find(resource, ref)
-        if patch_type is PatchType.STRATEGIC and "schedulingGates" in (spec := _plain(body).get("spec", {})):
+        body, old = _plain(body), self._find(resource, ref)
+        if body.get("metadata", {}).pop("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
+            raise ApiError(409, "Conflict", "another uid")
+        if patch_type is PatchType.STRATEGIC:
+            body.pop("metadata", None)
+        if patch_type is PatchType.STRATEGIC and "schedulingGates" in (spec := body.get("spec", {})):
             gone = {gate["name"] for gate in spec["schedulingGates"] if gate.get("$patch") == "delete"}
             gates = [gate for gate in old["spec"].get("schedulingGates", ()) if gate["name"] not in gone]
             body = {"spec": {**old["spec"], "schedulingGates": gates}}
-        new = _merged(old, _plain(body)) if patch_type is PatchType.MERGE else {**old, **_plain(body)}
+        new = _merged(old, body) if patch_type is PatchType.MERGE else {**old, **body}
         return msgspec.json.encode(self._store((resource.plural, ref.namespace, ref.name), new))
 
     async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:

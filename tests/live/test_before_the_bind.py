@@ -448,6 +448,30 @@ def test_a_claim_that_may_not_be_written_is_tried_again_with_pauses_and_that_is_
     run(story())
 
 
+def test_the_gate_of_a_pod_that_is_made_anew_under_its_name_stays_until_its_own_turn() -> None:
+    async def story() -> None:
+        api = server("a")
+        gate = {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "train", QUEUE_GATE: "true"}}}
+        lone(api, schedulingGates=[{"name": QUEUE_GATE}])
+        found = api.found(PODS, "train-0")
+        api.put(PODS, "train-0", **gate, spec=found["spec"], status=found["status"])
+        tries: list[Any] = []
+
+        def is_made_anew(verb: str, resource: Kind, name: str) -> None:
+            if (verb, resource) == ("patch", PODS):
+                tries.append(api.found(PODS, "train-0")["spec"]["schedulingGates"])
+                if len(tries) == 1:
+                    api.remove(PODS, "train-0")
+                    api.put(PODS, "train-0", **gate, spec=found["spec"], status=found["status"])
+
+        api.before_write = is_made_anew
+        async with scheduling(api):
+            await until(lambda: list(api.placed()) == ["train-0"])
+        assert tries == [[{"name": QUEUE_GATE}]] * 2
+
+    run(story())
+
+
 def test_the_gate_of_a_pod_is_taken_away_once_its_queue_has_room() -> None:
     async def story() -> None:
         api = server("a")

@@ -100,6 +100,9 @@ class Outcomes:
     def __init__(self) -> None:
         self.failures: list[Request] = []
 
+    def is_there(self, pod: ObjectRef) -> bool:
+        return True
+
     def failed(self, request: Request, error: KubeError) -> None:
         self.failures.append(request)
 
@@ -119,7 +122,8 @@ def test_the_sender_patches_the_status_and_takes_devices_back(refusal: KubeError
         running.cancel()
 
     asyncio.run(story())
-    patch = (NATIVE_POD_GROUPS, condition.group, {"status": {"conditions": [condition.condition]}}, PatchType.STRATEGIC, "status")
+    body = {"metadata": {"uid": "u"}, "status": {"conditions": [condition.condition]}}
+    patch = (NATIVE_POD_GROUPS, condition.group, body, PatchType.STRATEGIC, "status")
     assert patch in server.written
     assert (RESOURCE_CLAIMS, ObjectRef("c", "ns"), {"devices": [1]}, "status") in server.written
     left = {"allocation": {}, "reservedFor": [{"uid": "h"}], "devices": [1]}  # the second claim loses one of its users alone

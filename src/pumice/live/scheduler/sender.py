@@ -203,7 +203,8 @@ class Sender:
         return await self._settle(ReadPod(request.pod, status.BINDING), await self._pod_now(request.pod))
 
     async def _open_gate(self, request: OpenGate) -> None:
-        without = {"spec": {"schedulingGates": [{"name": QUEUE_GATE, "$patch": "delete"}]}}
+        gate = {"name": QUEUE_GATE, "$patch": "delete"}
+        without = {"metadata": {"uid": request.pod.uid}, "spec": {"schedulingGates": [gate]}}
         await self._answered(request, self._transport.patch(PODS, request.pod, without, PatchType.STRATEGIC, repeatable=True))
 
     async def _bind(self, request: BindPod) -> None:
@@ -324,7 +325,7 @@ class Sender:
             raise
 
     async def _condition(self, request: WriteCondition) -> None:
-        body = {"status": {"conditions": [request.condition]}}
+        body = {"metadata": {"uid": request.group.uid}, "status": {"conditions": [request.condition]}}
         patching = self._transport.patch(NATIVE_POD_GROUPS, request.group, body, PatchType.STRATEGIC, subresource="status", repeatable=True)
         await self._answered(request, patching)
 
