@@ -12,7 +12,7 @@ from pumice.api.errors import raise_all
 from pumice.cli.cycle_tables import tables
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.objects import as_yaml
-from pumice.cli.tables import print_table, say
+from pumice.cli.tables import json_text, print_table, say
 from pumice.inputs.offline import run_cycles, together
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.containment import Failure
@@ -59,7 +59,7 @@ def refuse(failures: Iterable[Failure]) -> None:
 
 def show(result: dict[str, Any], output: str) -> None:
     if output == "json":
-        say(msgspec.json.format(msgspec.json.encode(result), indent=2))
+        say(json_text(result))
     elif output == "yaml":
         say(as_yaml(msgspec.to_builtins(result), sort_keys=False), nl=False)
     else:

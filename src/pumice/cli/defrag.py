@@ -14,7 +14,7 @@ from pumice.api.kinds import NODES, PODS, ObjectRef
 from pumice.api.plural import counted
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.remote import Remote
-from pumice.cli.tables import say
+from pumice.cli.tables import json_text, say
 from pumice.client.client import Client
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, PatchType, as_dict
@@ -68,7 +68,7 @@ def defrag(
         protected_namespaces=[*namespaces],
     )
     plan = plan_of(cluster, policy, moment, rules, HttpWorld())
-    say(msgspec.json.format(msgspec.json.encode(plan), indent=2).decode() if output == "json" else defragmentation(plan))
+    say(json_text(plan) if output == "json" else defragmentation(plan))
     if is_applied:
         remote = given.remote or Remote(given.kubeconfig, given.context, "")
         remote.run(lambda client: _Execution(client, plan, cluster, patience).run())

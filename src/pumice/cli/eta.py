@@ -5,7 +5,6 @@ from functools import partial
 from math import inf
 
 import click
-import msgspec
 
 from pumice.answers.calibration import Calibration, calibrate
 from pumice.answers.eta import HORIZON_S, Eta, eta as eta_of, etas
@@ -13,7 +12,7 @@ from pumice.answers.subject import called
 from pumice.api.plural import counted, plural
 from pumice.api.times import span
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
-from pumice.cli.tables import say
+from pumice.cli.tables import json_text, say
 from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.run import cluster_of
 from pumice.text_table import columns
@@ -76,7 +75,7 @@ def eta(
         else:
             answer = eta_of(cluster, decides, moment, given.named(subject))
             text = page(answer, naming)
-    say(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
+    say(json_text(answer) if output == "json" else text)
 
 
 def _score(workload: str, nodes: str | None, policy: str, every: int) -> Calibration:

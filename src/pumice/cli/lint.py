@@ -1,13 +1,12 @@
 """`pumice lint`: what will not do what it seems to say, in a configuration, in queues and in the objects of a cluster."""
 
 import click
-import msgspec
 
 from pumice.answers.lint import Level, lint as findings_of
 from pumice.answers.lint.sarif import sarif
 from pumice.answers.subject import called
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.cli.tables import say
+from pumice.cli.tables import json_text, say
 from pumice.live.scheduler.http_world import HttpWorld
 
 
@@ -32,7 +31,6 @@ def lint(inputs: Inputs, everywhere: bool, now: str | None, output: str) -> None
             say(called(cluster, f"{finding.level}: {finding.text} [{finding.rule}]"))
         say(f"{len(findings)} found" if findings else "fine: nothing found")
     else:
-        value = findings if output == "json" else sarif(findings, inputs.conf or next(iter(inputs.files), "cluster"))
-        say(msgspec.json.format(msgspec.json.encode(value), indent=2))
+        say(json_text(findings if output == "json" else sarif(findings, inputs.conf or next(iter(inputs.files), "cluster"))))
     if any(finding.level is Level.ERROR for finding in findings):
         raise SystemExit(1)

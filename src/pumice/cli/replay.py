@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from pumice.answers import why as why_of
 from pumice.answers.subject import KINDS, SHORT, called
@@ -15,7 +14,7 @@ from pumice.answers.text import page
 from pumice.api import rfc3339
 from pumice.api.plural import counted
 from pumice.cli.inputs import recorded_policy, warn
-from pumice.cli.tables import print_table, say
+from pumice.cli.tables import json_text, print_table, say
 from pumice.inputs.recording.entry_format import Cycle
 from pumice.inputs.recording.file_format import files_of
 from pumice.inputs.recording.replay import PodDifference, Replay, cycle_numbered, decide, differences, outcomes
@@ -52,11 +51,7 @@ def replay(
         raise SystemExit(_one(cycle, decide(played, cycle, policy), as_json))
     kind = subject.partition("/")[0]
     answer = why_of(played.cluster, policy, cycle.at, subject if kind in KINDS or kind in SHORT else f"pod/{subject}", advise=True)
-    say(_json(answer) if as_json else page(answer, partial(called, played.cluster)))
-
-
-def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    say(json_text(answer) if as_json else page(answer, partial(called, played.cluster)))
 
 
 def _list(played: Replay, as_json: bool) -> None:
@@ -65,7 +60,7 @@ def _list(played: Replay, as_json: bool) -> None:
     ]
     head = ("CYCLE", "AT", "BOUND", "EVICTED")
     if as_json:
-        say(_json([dict(zip(map(str.lower, head), row, strict=True)) for row in rows]))
+        say(json_text([dict(zip(map(str.lower, head), row, strict=True)) for row in rows]))
     else:
         print_table(columns(head, rows))
 
@@ -83,7 +78,7 @@ def _all(played: Replay, conf: str | None, plugins_dir: str | None, as_json: boo
         count.update(cycles=1, bound=len(cycle.binds), evicted=len(cycle.evictions), differing=bool(found))
         instants = [*instants[:1], rfc3339(cycle.at)]
     if as_json:
-        say(_json({**count, "differences": [_as_object(cycle, found) for cycle, found in differing]}))
+        say(json_text({**count, "differences": [_as_object(cycle, found) for cycle, found in differing]}))
         return int(bool(differing))
     if differing:
         rows = [(cycle.number, rfc3339(cycle.at), *each) for cycle, found in differing for each in found]
@@ -101,7 +96,7 @@ def _as_object(cycle: Cycle, found: Iterable[PodDifference]) -> dict[str, Any]:
 def _one(cycle: Cycle, now: Cycle, as_json: bool) -> int:
     found = differences(cycle, now)
     if as_json:
-        say(_json({"recorded": cycle, "now": now, "differences": [each._asdict() for each in found]}))
+        say(json_text({"recorded": cycle, "now": now, "differences": [each._asdict() for each in found]}))
         return int(bool(found))
     numbers = f"{len(cycle.binds)} bound, {len(cycle.evictions)} evicted, {len(cycle.pipelined)} pipelined"
     say(f"cycle {cycle.number} at {rfc3339(cycle.at)}: {numbers}; decided anew it {'differs' if found else 'is the same'}.")

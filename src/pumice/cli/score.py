@@ -8,7 +8,7 @@ from pumice.api import InputError, did_you_mean
 from pumice.cli.cycle import refuse
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
 from pumice.cli.objects import as_yaml
-from pumice.cli.tables import print_table, say
+from pumice.cli.tables import json_text, print_table, say
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.text_table import columns
 
@@ -40,7 +40,7 @@ def score(inputs: Inputs, subject: str | None, pod: str | None, now: str | None,
     if table.note:
         say(table.note, err=True)
     if output == "json":
-        say(msgspec.json.format(msgspec.json.encode(table.as_json()), indent=2))
+        say(json_text(table.as_json()))
     elif output == "yaml":
         say(as_yaml(msgspec.to_builtins(table.as_json()), sort_keys=False), nl=False)
     else:

@@ -9,6 +9,7 @@ import sys
 from typing import IO
 
 import click
+import msgspec
 
 from pumice.escaped_text import shown
 
@@ -27,6 +28,11 @@ def say(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
     click.echo(shown(text), err=err, nl=nl)
+
+
+def json_text(value: object) -> str:
+    """A value of structs and plain types as JSON to be read."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def print_table(table: str) -> None:

@@ -3,7 +3,6 @@
 from functools import partial
 
 import click
-import msgspec
 from msgspec.structs import replace
 
 from pumice.answers import compare, whatif as whatif_of
@@ -15,7 +14,7 @@ from pumice.answers.subject import called
 from pumice.answers.text import differences, options
 from pumice.api.files import read_all
 from pumice.cli.inputs import Inputs, input_options, load, load_policy, namespace_option
-from pumice.cli.tables import say
+from pumice.cli.tables import json_text, say
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.policy import Policy
 
@@ -55,7 +54,7 @@ def whatif(
         named = given.named(subject)
         cluster, policy = load(replace(given, about=named), moment)
         answer = whatif_of(cluster, policy, moment, named, HttpWorld())
-        _print(answer, options(answer, partial(called, cluster)), output)
+        say(json_text(answer) if output == "json" else options(answer, partial(called, cluster)))
         return
     if not (submitted or drained or fields or inputs.conf):
         raise click.UsageError("say what is asked: a subject such as job/NAME, or changes with --submit, --drain, --queue or --conf")
@@ -67,14 +66,10 @@ def whatif(
     with Sketch(cluster) as sketch:
         make_all(sketch, changes)  # they may be about jobs that are not there yet
         text = differences(difference, partial(called, cluster))
-    _print(difference, text, output)
+    say(json_text(difference) if output == "json" else text)
 
 
 def _other(inputs: Inputs, now: float) -> Policy | None:
     if inputs.conf is None:
         return None
     return load_policy(read_all(()), inputs.conf, inputs.plugins_dir, inputs.strict, inputs.shadow)
-
-
-def _print(answer: object, text: str, output: str) -> None:
-    say(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)

@@ -3,14 +3,13 @@
 from functools import partial
 
 import click
-import msgspec
 from msgspec.structs import replace
 
 from pumice.answers import why as why_of
 from pumice.answers.subject import called
 from pumice.answers.text import page
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
-from pumice.cli.tables import say
+from pumice.cli.tables import json_text, say
 from pumice.live.scheduler.http_world import HttpWorld
 
 
@@ -33,4 +32,4 @@ def why(inputs: Inputs, subject: str, now: str | None, output: str) -> None:
     cluster, policy = load(replace(given, about=named), moment)
     answer = why_of(cluster, policy, moment, named, HttpWorld(), advise=True)
     text = page(answer, partial(called, cluster))
-    say(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
+    say(json_text(answer) if output == "json" else text)

@@ -84,9 +84,14 @@ def _queues(items: list[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
     ]
 
 
-def _rank(spec: NativeGroupSpec | CompositeSpec, classes: dict[str, Any], fallback: Any) -> int | None:
-    """The priority of a group of pods: its own, else that of its class."""
-    named = classes.get(spec.priority_class_name or "") or (fallback if not spec.priority_class_name else None)
+def _class_of(spec: PodSpec | NativeGroupSpec | CompositeSpec, classes: dict[str, Any], fallback: Any) -> Any:
+    """The PriorityClass that a pod or a group names, else the global default; None if there is none."""
+    return classes.get(spec.priority_class_name) if spec.priority_class_name else fallback
+
+
+def _rank(spec: PodSpec | NativeGroupSpec | CompositeSpec, classes: dict[str, Any], fallback: Any) -> int | None:
+    """The priority of a pod or a group of pods: its own, else that of its class."""
+    named = _class_of(spec, classes, fallback)
     priority = SYSTEM_CLASSES.get(spec.priority_class_name or "") if named is None else named.value
     return priority if spec.priority is None else spec.priority
 
@@ -97,18 +102,13 @@ def _pod(pod: Pod, classes: dict[str, Any], fallback: PriorityClass | None) -> P
         containers=[_container(c, pod.spec) for c in pod.spec.containers or ()],
         init_containers=[_container(c, pod.spec) for c in pod.spec.init_containers] if pod.spec.init_containers else None,
     )
-    named = classes.get(spec.priority_class_name or "") or (fallback if not spec.priority_class_name else None)
-    priority = spec.priority if spec.priority is not None else SYSTEM_CLASSES.get(spec.priority_class_name or "")
-    policy = spec.preemption_policy
-    if named is not None:
-        priority = named.value if priority is None else priority
-        policy = policy or named.preemption_policy
+    named = _class_of(spec, classes, fallback)
     return replace(
         pod,
         spec=replace(
             spec,
-            priority=priority,
-            preemption_policy=policy,
+            priority=_rank(spec, classes, fallback),
+            preemption_policy=spec.preemption_policy or (named.preemption_policy if named is not None else None),
             resources=_requested(spec),
             scheduler_name=spec.scheduler_name or "default-scheduler",
         ),

@@ -162,8 +162,8 @@ class ScheduleLoop:
 
     # -- one pod
 
-    def attempt_pod(self, task: Task, *, planned: bool = True) -> None:
-        """Bind the pod, make room for it, or record why neither is possible. `planned`: equal pods that follow may be planned together."""
+    def attempt_pod(self, task: Task) -> None:
+        """Bind the pod, make room for it, or record why neither is possible. Equal pods that follow may be planned together."""
         if task.node >= 0:
             self._resize(task)
             return
@@ -173,7 +173,7 @@ class ScheduleLoop:
             return
         search = self.searches[task.template.scheduler_name]
         try:
-            row = self._planned(search, task) if planned else None
+            row = self._planned(search, task)
             found = search.find(task) if row is None else row
             if isinstance(found, FitError):
                 self._make_room(task, search, found)

@@ -26,7 +26,7 @@ _RENAMED |= {"tells_apart": "class_key"}
 
 
 #: Methods that are not hooks: if a plugin has them, sessions, commands and the web page call them.
-_QUESTIONS = ("admission_room", "describe", "entitlements", "why_before")
+_QUESTIONS = ("admission_room", "entitlements", "why_before")
 
 
 class NoArgs(msgspec.Struct):
