@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import html
+import os
 import random
 import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,13 +21,15 @@ from pumice.cli.main import cli
 from pumice.cli.tune import in_force, tune
 from pumice.extensions import actions, plugins
 from pumice.simulate.conditions import Measured
+from pumice.simulate.crew import Crew
 from pumice.simulate.inputs import NAMED, policy_of
 from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.tune.advice import Advice, objections
 from pumice.simulate.tune.days import DayPlayed, Setting, Whole, days_of, works_of
 from pumice.simulate.tune.goal import NO_MORE_EVICTIONS, goal_of
 from pumice.simulate.tune.report import front
-from pumice.simulate.tune.search import Trial, drawn_from
+from pumice.simulate.tune.results import TrialResults
+from pumice.simulate.tune.search import Evaluation, Trial, drawn_from, halve
 from pumice.simulate.tune.space import OFF, Space
 from pumice.simulate.tune.summary import notes
 from tests.recording.week import record_week
@@ -38,6 +43,7 @@ jobs:
 - {name: large, arrivals: {every: 60m}, run: 15m, request: {nvidia.com/gpu: 4}, queue: large}
 """
 FIFO = NAMED["FIFO"]
+NEWLINE = b"\n"
 
 
 @pytest.fixture
@@ -58,6 +64,9 @@ def tuned(page: str, *more: str) -> Result:
     "objective, keep, message",
     [
         ("p95(waits)", "evictions <= 1", '--objective: \'p95(waits)\', column 5: "waits" is no distribution; did you mean "wait"?'),
+        ("wait", "evictions <= 1", "--objective: 'wait', column 1: \"wait\" is no number of a simulation; known: mean(wait), p50(wait), "),
+        ("goodput", "evictions <= 1", '"goodput" is no number of a simulation; known: goodput.cpu, goodput.memory, goodput.gpu'),
+        ("p95(wait)", "evictions.gpu <= 1", "--keep: 'evictions.gpu <= 1', column 1: \"evictions.gpu\" is no number of a simulation"),
         ("p95(wait) < 1h", "evictions <= 1", "--objective: 'p95(wait) < 1h', column 11: an objective has no bound; conditions are given"),
         ("p95(wait) and more", "evictions <= 1", "--objective: 'p95(wait) and more', column 1: write such as 'p95(wait, queue=team-a)'"),
         ("mean(fairness)", "evictions <= 1", "--objective: fairness.mean is measured over time, and belongs to no day; jobs have wait, "),
@@ -289,6 +298,18 @@ def test_what_is_better_on_other_days_too_is_recommended_with_the_worth_of_each_
     assert (out / "tuned.conf").read_text() == text
 
 
+def test_of_configurations_that_come_to_the_same_only_one_is_played_on(page: str) -> None:
+    """On the only node binpack changes nothing. So the place of the second goes to the third, though that is worse."""
+    setting, space = Setting(page, None, None), Space(FIFO, "FIFO", plugins(), actions())
+    days = days_of(works_of(setting, 0), 0, 3600.0, Whole(setting, FIFO, "", 0).play()["times"])
+    greedy, packed = {"in-order backfill": "greedy"}, {"plugin binpack": "tier 1"}
+    drawn = [space.chosen(lambda knob: each.get(knob.key, knob.start)) for each in (greedy, greedy | packed, {}, packed)]  # noqa: B023
+    trials = [Trial(number, values, space.text(values)) for number, values in enumerate(drawn, 1)]
+    with Crew(1) as crew:
+        halve(Evaluation(setting, space, goal_of("mean(wait, queue=small)", []), TrialResults(crew, None), days), trials)
+    assert [(len(trial.days), trial.stopped) for trial in trials] == [(10, False), (2, True), (3, True), (2, True)]
+
+
 def test_what_is_only_lucky_is_not_recommended_and_that_is_said(page: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     found = tuned(page, "--conf", "FIFO", "--out", str(out), "--trials", "2", "--keep", "max(wait) <= 0.0001x")
@@ -360,8 +381,30 @@ def test_a_recording_begins_with_its_own_configuration(tmp_path: Path) -> None:
 def test_too_little_to_compare_is_said(page: str) -> None:
     with pytest.raises(InputError, match=r"is not 0 in 1 periods only; 4 are needed, to search and to check. Give a longer workload"):
         tuned(page, "--conf", "FIFO", "--period", "1d")
-    with pytest.raises(InputError, match=r"no day has a value for p95\(wait, queue=nobody\)"):
-        CliRunner().invoke(tune, ["--workload", page, "--objective", "p95(wait, queue=nobody)"], catch_exceptions=False)
+    with pytest.raises(InputError, match=r"no day has a value for mean\(wait, queue=small\) under the configuration in force"):
+        tuned(page)  # with shares of queues the large job never starts, and nobody after it
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("--objective", "p95(wait, queue=smal)"), '--objective: p95(wait, queue=smal): no job is of queue "smal"; did you mean "small"?'),
+        (("--keep", "mean(wait, queue=q) <= 1x"), '--keep: mean(wait, queue=q): no job is of queue "q"'),
+        (("--period", "soon"), '--period: "soon" is not a duration; write one such as "30s", "5m" or "1h30m"'),
+        (("--period", "-1h"), '--period: "-1h" is out of range'),
+        (("--period", "0s"), "--period: a period of 0s has no jobs"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_workload_is_said_before_anything_is_played(page: str, words: tuple[str, str], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        tuned(page, "--conf", "FIFO", *words)
+    assert str(raised.value) == message
+
+
+def test_a_workload_without_jobs_is_told(tmp_path: Path) -> None:
+    (tmp_path / "none.csv").write_text("timestamp,duration,num_gpus,cluster\n")
+    with pytest.raises(InputError, match=r"--workload philly:.*none\.csv: there are no jobs in it"):
+        tuned(f"philly:{tmp_path / 'none.csv'}", "--nodes", "2x8gpu", "--objective", "mean(wait)")
 
 
 def test_seeds_are_of_use_only_where_the_workload_is_drawn(page: str) -> None:
@@ -381,6 +424,47 @@ def test_a_folder_is_needed_to_resume(page: str, tmp_path: Path) -> None:
         tuned(page, "--resume")
     with pytest.raises(InputError, match="leave out --resume to begin"):
         tuned(page, "--resume", "--out", str(tmp_path / "none"))
+
+
+def test_what_a_search_has_played_is_neither_overwritten_nor_taken_for_that_of_another(page: str, tmp_path: Path) -> None:
+    out, kept = str(tmp_path / "out"), tmp_path / "out" / "played.jsonl"
+    tuned(page, "--conf", "FIFO", "--trials", "1", "--out", out)
+    played = kept.read_bytes()
+    with pytest.raises(InputError, match="has what a search has played; go on with --resume, or say another folder"):
+        tuned(page, "--conf", "FIFO", "--trials", "1", "--out", out)
+    with pytest.raises(InputError, match="--resume: what was played there is of another workload, nodes or configuration in force"):
+        tuned(page, "--conf", "EASY", "--trials", "1", "--out", out, "--resume")
+    assert kept.read_bytes() == played
+    for line, fault in ((b"{}", "Object missing required field `key`"), (b"?", "JSON is malformed")):
+        kept.write_bytes(played + line + b"\n")
+        with pytest.raises(InputError, match=rf"played\.jsonl:{1 + played.count(NEWLINE)}: is no line of a search: {fault}"):
+            tuned(page, "--conf", "FIFO", "--trials", "1", "--out", out, "--resume")
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_an_interrupted_search_says_in_one_line_how_it_goes_on(page: str, tmp_path: Path, processes: str) -> None:
+    out = tmp_path / "out"
+    words = ["--workload", page, "--objective", "mean(wait)", "--conf", "FIFO", "--period", "1h", "--trials", "5000", "--out", str(out)]
+    command = [sys.executable, "-m", "pumice", "tune", *words, "--processes", processes]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as program:
+        assert program.stderr is not None
+        told = list[str]()
+        for line in program.stderr:
+            told.append(line)
+            if line == "simulation 20: done\n":
+                os.killpg(program.pid, signal.SIGINT)
+    assert program.returncode == 1
+    assert [line for line in told if "done" not in line] == [f"Stopped; go on with --resume: {out} has what was played.\n"]
+    assert len((out / "played.jsonl").read_bytes().splitlines()) >= 20
+
+
+def test_without_a_folder_nothing_of_an_interrupted_search_is_kept(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(count: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pumice.cli.tune.say", lambda text, **how: interrupted(0))
+    found = tuned(page, "--conf", "FIFO")
+    assert (found.exit_code, found.output) == (1, "Stopped; nothing was kept, as there is no --out.\n")
 
 
 def test_plugins_tells_which_arguments_are_searched() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import shlex
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pumice.api import InputError
 from pumice.cli.tables import print_table, say
 from pumice.extensions import actions, plugins
 from pumice.simulate.crew import Crew
@@ -71,10 +73,17 @@ def tune(
     for warning in policy_of(text, where, plugins_dir)[1]:
         say(warning, err=True)
     space = Space(text, where, plugins(plugins_dir), actions(plugins_dir))
-    setting = Setting(workload, cluster, nodes, kill_at_estimate, plugins_dir)
-    with Crew(processes, dask) as crew:
-        results = TrialResults(crew, out, resume=resume, played=lambda count: say(f"simulation {count}: done", err=True))
-        advice = Adviser(setting, space, goal, results, seeds, seed).advise(trials, seconds(period) if period else None)
+    setting, period_s = Setting(workload, cluster, nodes, kill_at_estimate, plugins_dir), _period(period)
+    try:
+        with Crew(processes, dask) as crew:
+            results = TrialResults(crew, out, resume=resume, played=lambda count: say(f"simulation {count}: done", err=True))
+            advice = Adviser(setting, space, goal, results, seeds, seed).advise(trials, period_s)
+    except KeyboardInterrupt:
+        sys.exit(
+            "Stopped; nothing was kept, as there is no --out."
+            if out is None
+            else f"Stopped; go on with --resume: {out} has what was played."
+        )
     found = summary.configuration(advice, space, _command(click.get_current_context())) if advice.values is not None else ""
     say("\n".join(summary.sentences(advice)))
     if advice.values is not None:
@@ -83,6 +92,17 @@ def tune(
         say(found, nl=False)
     else:
         _write(out, advice, space, found)
+
+
+def _period(text: str | None) -> float | None:
+    """Raises InputError."""
+    try:
+        found = None if text is None else seconds(text)
+    except ValueError as error:
+        raise InputError(str(error), where="--period") from None
+    if found == 0:
+        raise InputError("a period of 0s has no jobs", where="--period")
+    return found
 
 
 def _write(out: Path, advice: Advice, space: Space, found: str) -> None:

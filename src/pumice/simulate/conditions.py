@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pumice.api import InputError, did_you_mean
 from pumice.simulate.columns import BY_RESOURCE, DISTRIBUTIONS, NUMBERS, OVER_TIME
 from pumice.simulate.instants import seconds
+from pumice.simulate.record import RESOURCES
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -103,7 +104,18 @@ def _measured(text: str, match: re.Match[str], option: str) -> Measured:
     known = (*DISTRIBUTIONS, *OVER_TIME, *BY_RESOURCE, *NUMBERS)
     if path[0] not in known:
         raise _wrong(option, text, match.start(4), f'there is no measure "{path[0]}"{did_you_mean(path[0], known)}')
+    if path not in (numbers := _numbers(path[0])):
+        raise _wrong(option, text, match.start(4), f'"{plain}" is no number of a simulation; known: {", ".join(numbers.values())}')
     return Measured(path)
+
+
+def _numbers(measure: str) -> dict[tuple[str, ...], str]:
+    """The paths of a measure's numbers, and how they are written."""
+    if measure in NUMBERS:
+        return {(measure,): measure}
+    if measure in BY_RESOURCE:
+        return {(measure, each): f"{measure}.{each}" for each in RESOURCES}
+    return {(measure, each): f"{each}({measure})" for each in STATISTICS}
 
 
 def _first_fault(text: str) -> int:

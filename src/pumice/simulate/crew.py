@@ -1,5 +1,10 @@
-"""Who plays: this process, other processes on this machine, or a Dask cluster, where the package distributed is installed."""
+"""Who plays: this process, other processes on this machine, or a Dask cluster, where the package distributed is installed.
 
+An interrupt (SIGINT) ends the other processes at once, and without a word, as only this one has something to say. So that this holds
+while they start as well, they start with interrupts held up.
+"""
+
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -10,6 +15,7 @@ from pumice.api import InputError
 from pumice.interpreter import collect_seldom
 
 PATIENCE_S = 10  #: for Dask's scheduler to answer
+INTERRUPT = frozenset([signal.SIGINT])
 
 
 class Playable(Protocol):
@@ -44,7 +50,11 @@ class Crew:
             return
         if self._submit is None:
             self._submit, self._completed = self._on_dask(self._dask) if self._dask else self._here()
-        futures = {self._submit(work.play): work for work in works}
+        signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPT)
+        try:
+            futures = {self._submit(work.play): work for work in works}
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPT)
         for future in self._completed(futures):
             yield futures[future], future.result()
 
@@ -52,8 +62,9 @@ class Crew:
         import multiprocessing  # not needed for a single simulation
         from concurrent.futures import ProcessPoolExecutor, as_completed
 
-        pool = ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"), collect_seldom)
-        return self._stack.enter_context(pool).submit, as_completed
+        pool = ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"), _begin)
+        self._stack.callback(pool.shutdown, cancel_futures=True)
+        return pool.submit, as_completed
 
     def _on_dask(self, address: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         try:
@@ -66,3 +77,10 @@ class Crew:
         except (OSError, ValueError) as error:
             raise InputError(f"nobody answers at {address}: {error}", where="--dask") from None
         return partial(self._stack.enter_context(client).submit, pure=False), distributed.as_completed
+
+
+def _begin() -> None:
+    """What a new process does first."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPT)
+    collect_seldom()

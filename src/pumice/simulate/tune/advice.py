@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from random import Random
 
-from pumice.api import InputError
+from pumice.api import InputError, did_you_mean
 from pumice.simulate.accidents import disturbed
 from pumice.simulate.bounds import Bounds, bounds_of
 from pumice.simulate.inputs import policy_of
@@ -72,10 +72,7 @@ class Adviser:
     def advise(self, trials: int, period_s: float | None = None) -> Advice:
         """Raises InputError."""
         space = self._space
-        if len({tuple((work.submit, work.run) for work in works_of(self._setting, number).jobs) for number in self._seeds}) < len(
-            self._seeds
-        ):
-            raise InputError("the jobs are the same with every seed, so more seeds say nothing; leave it out", where="--seeds")
+        self._check_jobs()
         wholes = self._wholes(space.start, IN_FORCE)
         if self._goal.forbids_evictions(wholes):
             space = space.without_evictions()
@@ -88,6 +85,19 @@ class Adviser:
         if complete:
             self._judge(advice, evaluation, min(complete, key=lambda trial: (trial.loss, trial.number)))
         return advice
+
+    def _check_jobs(self) -> None:
+        """Raises InputError."""
+        by_seed = [works_of(self._setting, number).jobs for number in self._seeds]
+        queues = {work.queue for jobs in by_seed for work in jobs}
+        if not queues:
+            raise InputError("there are no jobs in it", where=f"--workload {self._setting.workload}")
+        if len({tuple((work.submit, work.run) for work in jobs) for jobs in by_seed}) < len(by_seed):
+            raise InputError("the jobs are the same with every seed, so more seeds say nothing; leave it out", where="--seeds")
+        for option, measured in self._goal.measures():
+            if measured.queue and measured.queue not in queues:
+                hint = did_you_mean(measured.queue, queues)
+                raise InputError(f'{measured}: no job is of queue "{measured.queue}"{hint}', where=option)
 
     def _wholes(self, values: Values, name: str, beside: Sequence[DayPlayed] = ()) -> list[Summary]:
         """The whole workload by seed. `beside` are days that are needed next, so that all processes have something to do."""

@@ -54,6 +54,10 @@ class Goal(NamedTuple):
     objective: Measured
     keeps: tuple[Condition, ...]
 
+    def measures(self) -> list[tuple[str, Measured]]:
+        """All that is asked for, each with its option."""
+        return [("--objective", self.objective), *(("--keep", each.measured) for each in self.keeps)]
+
     def difference(self, before: Days, after: Days, measured: Measured | None = None) -> Difference | None:
         """The change of the objective, or of another measure, over the days of `after`. None if no day has a value."""
         pairs = [(old, new) for old, new in _pairs(measured or self.objective, before, after) if old is not None and new is not None]
@@ -94,7 +98,7 @@ def goal_of(objective: str, keeps: Iterable[str]) -> Goal:
     if not any(each.measured.path[0] in ("evictions", "lost_work") for each in conditions):
         conditions.append(condition_of(NO_MORE_EVICTIONS, "--keep", multiples=True))
     goal = Goal(measured_of(objective, "--objective"), tuple(conditions))
-    for option, measured in (("--objective", goal.objective), *(("--keep", each.measured) for each in conditions)):
+    for option, measured in goal.measures():
         if measured.path[0] not in OF_JOBS:
             message = f"{measured.name} is measured over time, and belongs to no day; jobs have {', '.join(OF_JOBS)}"
             raise InputError(message, where=option)

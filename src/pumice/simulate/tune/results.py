@@ -24,6 +24,13 @@ class Playable(Protocol):
     def play(self) -> dict[str, Any]: ...
 
 
+class Entry(msgspec.Struct):
+    """A line of the file."""
+
+    key: str
+    summary: Summary
+
+
 class TrialResults:
     """The results so far."""
 
@@ -35,33 +42,46 @@ class TrialResults:
         self._found: dict[str, Summary] = {}
         self._file = folder / FILE if folder is not None else None
         self.played = 0  #: simulations that were played here, not read
+        self._unread = resume  #: whether what was played by another search is yet to be told from one that this goes on with
         if self._file is None:
             if resume:
                 raise InputError("say with --out where the search was", where="--resume")
         elif resume:
             self._read(self._file)
         else:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            self._file.write_bytes(b"")
+            self._begin(self._file)
+
+    def _begin(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_file() and file.stat().st_size:
+            raise InputError("has what a search has played; go on with --resume, or say another folder", where=f"--out {file.parent}")
+        file.write_bytes(b"")
 
     def _read(self, file: Path) -> None:
         if not file.is_file():
             raise InputError(f"there is no {FILE}; leave out --resume to begin", where=str(file.parent))
         lines = file.read_bytes().splitlines(keepends=True)
         whole = [line for line in lines if line.endswith(b"\n")]  # the last one may have been cut off
-        for line in whole:
-            entry = msgspec.json.decode(line)
-            self._found[entry["key"]] = entry["summary"]
+        for number, line in enumerate(whole, 1):
+            try:
+                entry = msgspec.json.decode(line, type=Entry)
+            except msgspec.MsgspecError as error:
+                raise InputError(f"is no line of a search: {error}", where=f"{file}:{number}") from None
+            self._found[entry.key] = entry.summary
         file.write_bytes(b"".join(whole))
 
     def play(self, works: Sequence[Playable]) -> list[Summary]:
         """The summaries in the order of `works`. Raises InputError."""
         new = {work.key: work for work in works if work.key not in self._found}
+        if self._unread and self._found and len(new) == len(works):
+            message = "what was played there is of another workload, nodes or configuration in force; say another folder, without --resume"
+            raise InputError(message, where="--resume")
+        self._unread = False
         for work, summary in self._crew.play([*new.values()]):
             self._found[work.key] = summary
             self.played += 1
             if self._file is not None:
                 with self._file.open("ab") as file:
-                    file.write(msgspec.json.encode({"key": work.key, "summary": summary}) + b"\n")
+                    file.write(msgspec.json.encode(Entry(work.key, summary)) + b"\n")
             self._on_played(self.played)
         return [self._found[work.key] for work in works]

@@ -1,8 +1,8 @@
 """The search itself: Optuna asks for configurations, simulations of days say what each is worth, and hopeless ones are stopped early.
 
 Configurations come in batches of a fixed size, whatever the number of processes, so that the same seed finds the same. A batch is played on
-a few days; the better half is played on more of them, and so on (successive halving); who is left, and better on half of the days than the
-configuration in force, is played on all days of the search.
+a few days; the better half is played on more of them, and so on (successive halving), but of those with the same outcome so far only one;
+who is left, and better on half of the days than the configuration in force, is played on all days of the search.
 Those days come first on which there is most to gain for the work that they are: the objective under the configuration in force, divided
 by how often a waiting job was looked at there.
 
@@ -41,7 +41,7 @@ class Trial:
     days: dict[str, Summary] = field(default_factory=dict)
     loss: float = 0.0  #: below 0: better than the configuration in force on the same days, as a share of its objective
     broken: dict[str, float] = field(default_factory=dict)
-    dropped: bool = False  #: before it was played on all days, as others were better
+    dropped: bool = False  #: before it was played on all days, as others were better, or one of them the same in effect
 
     @property
     def stopped(self) -> bool:
@@ -51,6 +51,11 @@ class Trial:
     def given_up(self) -> str:
         """Why a day was not played to its end; empty if all were."""
         return next((summary["given_up"] for summary in self.days.values() if summary.get("given_up")), "")
+
+    @property
+    def outcome(self) -> list[tuple[Any, Any]]:
+        """All that was measured. Of two trials with the same outcome one says all that there is to say."""
+        return [(summary["measures"], summary["queues"]) for summary in self.days.values()]
 
 
 class Evaluation:
@@ -68,7 +73,7 @@ class Evaluation:
         self.before: Days = started
         found = goal.difference(started, started)
         if found is None:
-            raise InputError(f"no day has a value for {goal.objective}", where="--objective")
+            raise InputError(f"no day has a value for {goal.objective} under the configuration in force", where="--objective")
         self._scale = abs(found.before) or 1.0
 
     def play(self, texts: Sequence[str], days: Sequence[Day]) -> list[dict[str, Summary]]:
@@ -175,8 +180,8 @@ def rounded(value: float) -> float:
 
 
 def halve(evaluation: Evaluation, trials: Sequence[Trial]) -> None:
-    """Play trials on more and more days. After each step but the last, the worse half is stopped; once half of the days are played, whoever
-    is not better than the configuration in force; after each step, whoever was given up."""
+    """Play trials on more and more days. After each step but the last, the better half goes on, but of those with the same outcome one;
+    once half of the days are played, who is better than the configuration in force; after each step, nobody who was given up."""
     left = list(trials)
     steps = dict.fromkeys(ceil(share * len(evaluation.days)) for share in STEPS)
     for step in steps:
@@ -185,6 +190,9 @@ def halve(evaluation: Evaluation, trials: Sequence[Trial]) -> None:
         if step < len(evaluation.days):
             left.sort(key=lambda trial: (trial.loss, trial.number))
             is_late = 2 * step >= len(evaluation.days)
-            for place, trial in enumerate(left):
-                trial.dropped = 2 * place > len(left) - 1 or (is_late and trial.loss >= 0)
+            places, outcomes = (len(left) + 1) // 2, list[Any]()
+            for trial in left:
+                trial.dropped = len(outcomes) == places or trial.outcome in outcomes or (is_late and trial.loss >= 0)
+                if not trial.dropped:
+                    outcomes.append(trial.outcome)
             left = [trial for trial in left if not trial.dropped]
