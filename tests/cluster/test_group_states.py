@@ -1,11 +1,11 @@
 """Random states of trees of groups, topology, preemption and devices, decided by the real kube-scheduler 1.37 and by ours.
 
 Both stand before a real API server. What runs is there first. Then come trees and gangs, each when the one before has settled: first its
-pods, one after the other, then its groups from below, and the topmost when all else was surely seen, so that it is complete all at once and
-its pods are tried in their order. Compared is what settles: the places, who was evicted, and what the conditions of groups and pods say;
-not what is said of a group with a placed pod, which the real one may write over before its watch has shown it. Among placements of equal
-score, and which of those that fail is told of, chance decides: a state that differs is played again, some times, and something that ours
-came to must be among what the real one came to. SEED and STATES choose the states.
+pods, one after the other, then its groups from below. A scheduling gate of the last pod goes when all else was surely seen: else the real
+one may begin with some of the pods. Compared is what settles: the places, who was evicted, and what the conditions of groups and pods say;
+not what is said of a group that had a placed pod, which the real one may write over before its watch has shown it. Among placements of
+equal score, and which of those that fail is told of, chance decides: a state that differs is played again, some times, and something that
+ours came to must be among what the real one came to. SEED and STATES choose the states.
 """
 
 from __future__ import annotations
@@ -185,30 +185,33 @@ async def outcome(client: Client, state: GroupState) -> Outcome:
             name = body["metadata"]["name"]
             status = {"status": {"phase": "Running", "startTime": state.started[name]}}
             await client.patch(PODS, ObjectRef(name, "default"), status, PatchType.MERGE, subresource="status")
-    found: Outcome = {}
+    found, placed = Outcome(), set[str]()
     for unit in state.pending:
-        for kind, body in unit[:-1]:
-            await client.create(kind, body, "default")
+        names = [body["metadata"]["name"] for kind, body in unit if kind is PODS]
+        for kind, body in unit:
+            gates = {"schedulingGates": [{"name": "example.com/begin"}]} if body["metadata"]["name"] == names[-1] else {}
+            await client.create(kind, body | {"spec": body["spec"] | gates}, "default")
         await asyncio.sleep(SEEN_S)
-        await client.create(*unit[-1], "default")
-        found = await asyncio.wait_for(_settled(client, [body["metadata"]["name"] for kind, body in unit if kind is PODS]), LIMIT_S)
+        await client.patch(PODS, ObjectRef(names[-1], "default"), {"spec": {"schedulingGates": None}}, PatchType.MERGE)
+        found = await asyncio.wait_for(_settled(client, names, placed), LIMIT_S)
     return found
 
 
-async def _settled(client: Client, pods: list[str]) -> Outcome:
+async def _settled(client: Client, pods: list[str], placed: set[str]) -> Outcome:
     """The outcome, once one of the pods has a place or is told why not (or none is for long), and nothing has changed for a while."""
     clock = asyncio.get_running_loop().time
-    found, since = await _read(client), clock()
+    found, since = await _read(client, placed), clock()
     begun = since
     while clock() - since < STILL_S or (clock() - begun < UNTOLD_S and not any(found.get(f"Pod {name}") for name in pods)):
         await asyncio.sleep(0.2)
-        if (now := await _read(client)) != found:
+        if (now := await _read(client, placed)) != found:
             found, since = now, clock()
     return found
 
 
-async def _read(client: Client) -> Outcome:
-    found, placed = {}, set[str]()
+async def _read(client: Client, placed: set[str]) -> Outcome:
+    """What is said now. `placed` gets the groups that have a placed pod."""
+    found = {}
     for kind in (PODS, NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, RESOURCE_CLAIMS):
         async for page in client.pages(ListScope(kind, "default")):
             for raw in page.items:
@@ -227,7 +230,8 @@ def _told(obj: Body) -> Any:
         return devices, sorted(f"{user['resource']}/{user['name']}" for user in status.get("reservedFor") or ())
     if node := obj["spec"].get("nodeName"):
         return node
-    return sorted((each["type"], each["reason"], each["message"]) for each in status.get("conditions") or ())
+    told = [(each["type"], each["reason"], each.get("message", "")) for each in status.get("conditions") or ()]
+    return sorted(each for each in told if each[1] != "SchedulingGated")
 
 
 async def outcomes(scheduler: str, states: list[GroupState], folder: Path) -> list[Outcome]:

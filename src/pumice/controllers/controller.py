@@ -11,7 +11,7 @@ clusters give equal writes. Objects are shared and must not be changed. Frequent
 the fields named in `INDEXED`.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -80,7 +80,7 @@ class ObjectChange(_States):
         return [state for state in (self.old, self.new) if state is not None]
 
     @cached_property
-    def controllers(self) -> Mapping[str, set[Key]]:
+    def controllers(self) -> Mapping[str, Set[Key]]:
         """The keys of the objects that control, or controlled, the object, by their kind."""
         found: dict[str, set[Key]] = {}
         for state in self.states:

@@ -171,7 +171,7 @@ def its_claimants(kind: str) -> KeysOf:
     """A function from a change to the keys of the changed object's controllers, and of the owners of this kind that might adopt it."""
 
     def keys(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-        found = change.controllers.get(kind, set[Key]())
+        found = change.controllers.get(kind, frozenset())
         if change.is_adoptable:
             owners, labels = lister.all(kind, namespace_of(change.object)), labels_of(change.object)
             found = found | {key_of(owner) for owner in owners if (selector := selector_of(owner)) and matches(selector, labels)}
