@@ -1,8 +1,8 @@
 """Random states of trees of groups, topology, preemption and devices, decided by the real kube-scheduler 1.37 and by ours.
 
 Both stand before a real API server. What runs is there first. Then come trees and gangs, each when the one before has settled: first its
-pods, one after the other, then its groups from below. A scheduling gate of the last pod goes when all else was surely seen: else the real
-one may begin with some of the pods. Compared is what settles: the places, who was evicted, and what the conditions of groups and pods say;
+pods, one after the other, then its groups from below. Scheduling gates hold the pods until all of them were surely seen: else the real one
+may begin with some of them. Compared is what settles: the places, who was evicted, and what the conditions of groups and pods say;
 not what is said of a group that had a placed pod, which the real one may write over before its watch has shown it. Among placements of
 equal score, and which of those that fail is told of, chance decides: a state that differs is played again, some times, and something that
 ours came to must be among what the real one came to. SEED and STATES choose the states.
@@ -189,10 +189,11 @@ async def outcome(client: Client, state: GroupState) -> Outcome:
     for unit in state.pending:
         names = [body["metadata"]["name"] for kind, body in unit if kind is PODS]
         for kind, body in unit:
-            gates = {"schedulingGates": [{"name": "example.com/begin"}]} if body["metadata"]["name"] == names[-1] else {}
+            gates = {"schedulingGates": [{"name": "example.com/begin"}]} if kind is PODS else {}
             await client.create(kind, body | {"spec": body["spec"] | gates}, "default")
         await asyncio.sleep(SEEN_S)
-        await client.patch(PODS, ObjectRef(names[-1], "default"), {"spec": {"schedulingGates": None}}, PatchType.MERGE)
+        for name in names:
+            await client.patch(PODS, ObjectRef(name, "default"), {"spec": {"schedulingGates": None}}, PatchType.MERGE)
         found = await asyncio.wait_for(_settled(client, names, placed), LIMIT_S)
     return found
 
