@@ -13,15 +13,17 @@ from typing import Any
 import pytest
 from aloop import run, until
 from fakeapi import FakeApi, Fault
+from msgspec.structs import replace
 
 from pumice.api.kinds import LEASES, PODS, QUEUES, ObjectRef
 from pumice.client.access import Access, Fixed, TokenFile
 from pumice.client.certificates import Authority
 from pumice.client.client import Backoff, Client, Retry
 from pumice.client.failures import ApiError, Fenced, KubeError, NoAnswer, NoCredentials
-from pumice.client.key_files import LOOK_AGAIN_S, KeyFiles
 from pumice.client.rate_limit import ClientLimits, TokenBucket
-from pumice.client.tls import KeyPair, Trust
+from pumice.client.renewed_files import LOOK_AGAIN_S, RenewedFiles
+from pumice.client.resolve_access import in_cluster
+from pumice.client.tls import KeyPair, Trust, usable
 from pumice.client.transport import ListScope, PatchType, as_dict
 
 QUICK = Retry(4, Backoff(0.001, 0.01))
@@ -334,7 +336,11 @@ def test_a_renewed_certificate_is_presented_on_new_connections(tmp_path: Path) -
         nonlocal now
         async with serving(tmp_path, authority, server_pair) as (url, names):
             issue("jane")
-            keys = KeyFiles(files, lambda: KeyPair(files[0].read_bytes(), files[1].read_bytes()), lambda: now)
+
+            def read() -> KeyPair:
+                return KeyPair(files[0].read_bytes(), files[1].read_bytes())
+
+            keys = RenewedFiles("client certificate", files, read, usable, lambda: now)
             trust = Trust(authority.pem, server_name="localhost")
             async with Client(Access(url, Fixed("", keys), trust), retry=QUICK) as client:
                 await client.get_path("/version")
@@ -345,6 +351,31 @@ def test_a_renewed_certificate_is_presented_on_new_connections(tmp_path: Path) -
             assert names == ["jane", "jane", "mary"]
 
     run(story())
+
+
+def test_a_renewed_authority_is_trusted_on_new_connections(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In the pod's own folder, as the kubelet renews it: first the old and the new one together."""
+    old, new, now = Authority(time.time(), days=1), Authority(time.time(), days=1), 0.0
+    for name, content in (("token", b"t"), ("namespace", b"volcano-system"), ("ca.crt", old.pem)):
+        (tmp_path / name).write_bytes(content)
+
+    async def story() -> None:
+        nonlocal now
+        async with serving(tmp_path, new, new.issue("server", "127.0.0.1")) as (url, names):
+            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": url.rpartition(":")[2]}
+            access = in_cluster(environ, tmp_path, lambda: now)
+            async with Client(replace(access, credentials=Fixed("", new.issue("jane"))), retry=QUICK) as client:
+                for content in (old.pem, b"no PEM", old.pem + new.pem):
+                    assert not names
+                    with pytest.raises(NoAnswer, match="certificate verify failed"):
+                        await client.get_path("/version")
+                    (tmp_path / "ca.crt").write_bytes(content)
+                    now += LOOK_AGAIN_S
+                await client.get_path("/version")
+                assert names == ["jane"]
+
+    run(story())
+    assert "the changed certificate authority is not used" in caplog.text
 
 
 def test_tls_trusts_the_given_authority_and_presents_the_certificate(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from aloop import run
 from pumice.api.errors import InputError
 from pumice.client.access import TOKEN_FILE_AGE_S, Access
 from pumice.client.certificates import Authority
-from pumice.client.key_files import LOOK_AGAIN_S
 from pumice.client.proxy_environment import from_environment
+from pumice.client.renewed_files import LOOK_AGAIN_S
 from pumice.client.resolve_access import find
 
 PAIR = Authority(time.time(), days=1).issue("jane")
@@ -72,7 +72,7 @@ def test_of_several_files_the_first_that_has_a_name_keeps_it(tmp_path: Path) -> 
     del first["contexts"], first["current-context"]
     paths = [written(tmp_path, first, "one"), str(tmp_path / "missing"), written(tmp_path, second, "two")]
     found = find(environ={"KUBECONFIG": os.pathsep.join(paths)})
-    assert header(found) == "Bearer first" and found.headers == () and found.trust.server_name == ""
+    assert header(found) == "Bearer first" and found.headers == () and found.trust.current().server_name == ""
 
 
 def test_home_is_looked_into_and_then_the_pod_we_run_in(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_home_is_looked_into_and_then_the_pod_we_run_in(tmp_path: Path) -> None:
         (account / name).write_text(content)
     environ = {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     found = find(environ=environ, service_account=account)
-    assert (found.server, found.namespace, found.trust.ca_pem) == ("https://[fd00::1]:443", "volcano-system", b"PEM")
+    assert (found.server, found.namespace, found.trust.current().ca_pem) == ("https://[fd00::1]:443", "volcano-system", b"PEM")
     assert header(found) == "Bearer pod-token"
     with pytest.raises(InputError, match="name a file with --kubeconfig"):
         find(environ={"HOME": "/nowhere"})
@@ -133,9 +133,9 @@ def test_certificates_come_from_data_or_from_files_beside_the_kubeconfig(tmp_pat
     for found in (by_file, by_data):
         pair = found.credentials.key_pair()
         assert pair and (pair.certificate, pair.key) == (PAIR.certificate, PAIR.key)
-        assert found.trust.ca_pem == b"AUTHORITY"
-    assert access(tmp_path, {}, {"insecure-skip-tls-verify": True}).trust.insecure
-    assert access(tmp_path, {}, {"tls-server-name": "api"}).trust.server_name == "api"
+        assert found.trust.current().ca_pem == b"AUTHORITY"
+    assert access(tmp_path, {}, {"insecure-skip-tls-verify": True}).trust.current().insecure
+    assert access(tmp_path, {}, {"tls-server-name": "api"}).trust.current().server_name == "api"
 
 
 def test_a_certificate_in_files_is_taken_over_when_it_is_renewed_and_whole(tmp_path: Path) -> None:

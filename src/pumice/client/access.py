@@ -30,6 +30,13 @@ class Keys(Protocol):
         """Look for a new certificate at the next call of `current`: the server refused this one."""
 
 
+class TrustSource(Protocol):
+    """The source of the authorities that are trusted."""
+
+    def current(self) -> Trust:
+        """What is trusted now: the same object as long as it is the same."""
+
+
 class Credentials(Protocol):
     """The credentials that prove to a server who we are."""
 
@@ -48,7 +55,7 @@ class Access(msgspec.Struct, frozen=True):
 
     server: str  #: the URL, without a slash at its end
     credentials: Credentials
-    trust: Trust = Trust()
+    trust: TrustSource = Trust()
     namespace: str = "default"
     proxy: str = ""
     headers: tuple[tuple[str, str], ...] = ()  #: headers for impersonation; a name may occur several times

@@ -49,9 +49,10 @@ class HttpSession:
         self._warned = warned
         self._user_agent = user_agent
         self._pair: KeyPair | None = None
-        self._tls = context(access.trust, None, access.server) if access.server.startswith("https:") else None
+        self._trust = access.trust.current()
+        self._tls = context(self._trust, None, access.server) if access.server.startswith("https:") else None
         self._heads: dict[tuple[str, WireFormat], bytes] = {}
-        self._pool = ConnectionPool(access.server, access.trust.server_name, access.proxy)
+        self._pool = ConnectionPool(access.server, self._trust.server_name, access.proxy)
 
     async def __aenter__(self) -> Self:
         return self
@@ -126,10 +127,11 @@ class HttpSession:
         return _refusal(first._replace(body=body))
 
     def _context(self) -> ssl.SSLContext | None:
-        """The TLS context with the present client certificate; None for plain HTTP."""
-        pair = self._access.credentials.key_pair()
-        if pair is not self._pair and self._tls:
-            self._pair, self._tls = pair, context(self._access.trust, pair, self._access.server)
+        """The TLS context with the present authorities and client certificate; None for plain HTTP."""
+        trust, pair = self._access.trust.current(), self._access.credentials.key_pair()
+        if self._tls and (pair is not self._pair or trust is not self._trust):
+            self._tls = context(trust, pair, self._access.server)
+            self._trust, self._pair = trust, pair
         return self._tls
 
     def _head(self, authorization: str, form: WireFormat) -> bytes:

@@ -1,26 +1,27 @@
 """Make an `Access` from a kubeconfig context, or from the service account of the pod we run in.
 
 Programs call `find`. It takes a kubeconfig, named by a flag or KUBECONFIG or at its usual place, else the pod's service account.
-The server's certificate authority is read here, once. The credentials read tokens and our own certificate, because both may be renewed.
+The server's certificate authority, our own certificate and tokens are read again when their files change.
 """
 
 import base64
 import binascii
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pumice.api import InputError
 from pumice.api.file_content import file_bytes
-from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, TokenFile
+from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, TokenFile, TrustSource
 from pumice.client.exec_credentials import EXEC_VERSIONS, ExecPlugin
-from pumice.client.key_files import KeyFiles
 from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files
 from pumice.client.proxy_environment import from_environment
-from pumice.client.tls import KeyPair, Trust
+from pumice.client.renewed_files import RenewedFiles
+from pumice.client.tls import KeyPair, Trust, context, usable
 from pumice.http.messages import basic
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -52,12 +53,12 @@ def in_cluster(environ: Mapping[str, str], folder: Path, clock: TimeSource) -> A
     """The `Access` of the pod's service account. Raises InputError if its files cannot be read."""
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     try:
-        authority = (folder / "ca.crt").read_bytes()
         namespace = (folder / "namespace").read_text().strip()
     except OSError as error:
         raise InputError(f"the pod's service account cannot be read ({error.strerror})", where=str(error.filename)) from None
+    authority = _authority_file(folder / "ca.crt", lambda: Trust(file_bytes(folder / "ca.crt")), clock)
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return Access(server, TokenFile(folder / "token", clock), Trust(authority), namespace)
+    return Access(server, TokenFile(folder / "token", clock), authority, namespace)
 
 
 def from_context(
@@ -73,7 +74,7 @@ def from_context(
     return Access(
         server=server,
         credentials=_credentials(chosen, clock, wall),
-        trust=_trust(entry, cluster),
+        trust=_trust_source(entry, cluster, clock),
         namespace=chosen.context.namespace or "default",
         proxy=_proxy(entry, cluster, server, environ),
         headers=_impersonation(chosen.user),
@@ -100,6 +101,18 @@ def _server(url: str, where: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f'"{url}" is not a URL; write one such as "https://10.0.0.1:6443"', where=where)
     return url.rstrip("/")
+
+
+def _authority_file(path: Path, read: Callable[[], Trust], clock: TimeSource) -> TrustSource:
+    """The trust in the authorities of a file that may be renewed."""
+    return RenewedFiles("certificate authority", [path], read, partial(context, pair=None, where=str(path)), clock)
+
+
+def _trust_source(entry: Entry, cluster: ClusterEntry, clock: TimeSource) -> TrustSource:
+    read = partial(_trust, entry, cluster)
+    if cluster.certificate_authority and not cluster.certificate_authority_data:
+        return _authority_file(entry.folder / cluster.certificate_authority, read, clock)
+    return read()
 
 
 def _trust(entry: Entry, cluster: ClusterEntry) -> Trust:
@@ -165,7 +178,9 @@ def _keys(entry: Entry, user: UserEntry, clock: TimeSource) -> Keys | None:
     pair = _key_pair(entry, user)
     named = ((user.client_certificate, user.client_certificate_data), (user.client_key, user.client_key_data))
     paths = [entry.folder / path for path, data in named if path and not data]
-    return KeyFiles(paths, lambda: _key_pair(entry, user) or pair, clock) if pair and paths else pair
+    if pair is None or not paths:
+        return pair
+    return RenewedFiles("client certificate", paths, lambda: _key_pair(entry, user) or pair, usable, clock)
 
 
 def _key_pair(entry: Entry, user: UserEntry) -> KeyPair | None:

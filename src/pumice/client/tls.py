@@ -20,6 +20,10 @@ class Trust(msgspec.Struct, frozen=True):
     server_name: str = ""  #: the name its certificate must have, if not the URL's
     insecure: bool = False
 
+    def current(self) -> Trust:
+        """This trust: it does not change."""
+        return self
+
 
 class KeyPair(msgspec.Struct, frozen=True):
     """A certificate and its key, in PEM."""
@@ -52,6 +56,11 @@ def context(trust: Trust, pair: KeyPair | None, where: str = "") -> ssl.SSLConte
     if pair:
         present(made, pair)
     return made
+
+
+def usable(pair: KeyPair) -> None:
+    """Raise InputError if this certificate cannot be presented."""
+    present(ssl.create_default_context(), pair)
 
 
 def present(made: ssl.SSLContext, pair: KeyPair) -> None:
