@@ -16,7 +16,7 @@ from pumice.live.scheduler.canary_share import CanaryShare, share_of
 from pumice.live.scheduler.comparison import page
 from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.process import Replica, SchedulerSettings
-from pumice.live.scheduler.sent_status import KEPT_OTHERS
+from pumice.live.scheduler.sent_status import KEPT_GONE
 from pumice.live.scheduler.shadow import Canary, Shadow
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
@@ -63,7 +63,7 @@ def test_of_jobs_of_others_that_are_gone_nothing_is_kept() -> None:
         api = two_queues()
         async with scheduling(api, options=canary("queue/ours")) as scheduler:
             await scheduler.synced.wait()
-            for number in range(3 * KEPT_OTHERS):
+            for number in range(3 * KEPT_GONE):
                 api.gang(f"theirs-{number}", pods=1)
                 await asyncio.sleep(0.1)
                 api.remove(POD_GROUPS, f"theirs-{number}")
@@ -72,7 +72,7 @@ def test_of_jobs_of_others_that_are_gone_nothing_is_kept() -> None:
                 await asyncio.sleep(0.1)
                 api.remove(PODS, f"theirs-{number}-0")
             await asyncio.sleep(60)
-            assert len(scheduler._sent_status.others) <= KEPT_OTHERS
+            assert len(scheduler._sent_status.others) <= KEPT_GONE
             share = scheduler._ingest._share
             assert share is not None and not share._early and not share._queues
 

@@ -6,16 +6,18 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pumice.api.kinds import EVENTS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
 from pumice.client.failures import ApiError, NoAnswer
 from pumice.live.scheduler.cycle_timing import CROWDED_S, Urgency
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.sent_status import KEPT_GONE
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.memory import MemoryServer
 from tests.live.situations import important
-from tests.live.stories import PREEMPTING, policy, scheduling, server, until
+from tests.live.stories import PREEMPTING, policy, running, scheduling, server, until
 from tests.live.virtual import VirtualClock, run
 
 
@@ -65,6 +67,21 @@ def test_a_cycle_that_is_requested_while_the_state_is_taken_begins_soon_after() 
             assert scheduler.clock.now() - freed < 0.1
 
     run(story())
+
+
+def test_of_jobs_that_were_made_for_single_pods_nothing_is_kept() -> None:
+    async def story() -> None:
+        api = server("a")
+        async with running(Scheduler(api, replace(policy(), shadow_groups=True), Options(), VirtualClock())) as scheduler:
+            await scheduler.synced.wait()
+            for number in range(2 * KEPT_GONE):
+                api.pod(f"large-{number}", 100)
+                await asyncio.sleep(2)
+                api.remove(PODS, f"large-{number}")
+            await asyncio.sleep(2)
+            assert len(scheduler._sent_status.quiet) <= KEPT_GONE
+
+    run(story(), limit_s=1e4)
 
 
 def test_while_binds_wait_for_others_changes_are_gathered_for_longer() -> None:

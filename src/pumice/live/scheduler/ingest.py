@@ -81,7 +81,7 @@ class Ingest:
 
     def turn(self) -> None:
         """Before a cycle: apply the changes again that were passed over and whose pause has ended, and forget what is of no use."""
-        self._sent_status.forget_others(self._cluster.jobs)
+        self._sent_status.forget_gone(self._cluster.jobs)
         for kind, change in self._passed_over.due(self._clock.now()):
             self.take(kind, change)
 

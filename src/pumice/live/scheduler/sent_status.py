@@ -25,7 +25,7 @@ from pumice.scheduler.model import Job, Vector
 
 FIRST_PAUSE_S = 2.0  #: an unchanged message is sent again after so long, then after twice as long, and so on
 LONGEST_PAUSE_S = 30.0
-KEPT_OTHERS = 100  #: of so many PodGroups of other schedulers that are gone it may be known whose they were
+KEPT_GONE = 100  #: of so many jobs that are gone something may be remembered
 
 _AMOUNT = re.compile(r"(?<![\w.-])\d[\w.]*(?![\w-])")
 
@@ -169,10 +169,11 @@ class SentStatus:
             last = self._arrivals[job.uid] = Arrival(job.valid_count, now)
         return now - last.at < self.period_s
 
-    def forget_others(self, jobs: Mapping[str, Job]) -> None:
-        """Forget PodGroups of others that are gone, when they are many: pods tell of them even after their end."""
-        if len(self.others) > 2 * len(jobs) + KEPT_OTHERS:
+    def forget_gone(self, jobs: Mapping[str, Job]) -> None:
+        """Forget jobs that are gone, when they are many: pods tell of PodGroups even after their end, and some jobs have no PodGroup."""
+        if max(len(self.others), len(self.quiet)) > 2 * len(jobs) + KEPT_GONE:
             self.others &= jobs.keys()
+            self.quiet = {uid: quiet for uid, quiet in self.quiet.items() if uid in jobs}
 
     def forget_pod(self, uid: str) -> None:
         self.pods.drop_mark(uid)
