@@ -11,7 +11,7 @@ from pumice.api.quantity import quantity
 from pumice.api.structs import encode
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import causes, internal, plain
-from pumice.cluster.apiserver.field_rules import Causes, compact, duplicates
+from pumice.cluster.apiserver.field_rules import Causes, duplicates, forbidden, invalid, required
 from pumice.cluster.apiserver.label_rules import annotation_causes, label_causes, requirement_causes, value_causes
 from pumice.cluster.apiserver.name_rules import misnamed, named
 
@@ -55,7 +55,7 @@ def _given_metadata(metadata: Object) -> Causes:
     place, more = "spec.metadata", metadata.keys() - {"labels", "annotations"}
     found = label_causes(metadata.get("labels") or {}, f"{place}.labels")
     found += annotation_causes(metadata.get("annotations") or {}, f"{place}.annotations")
-    return found + [(f"{place}.{field.replace('uid', 'uID')}", "Forbidden: cannot be set") for field in sorted(more) if metadata[field]]
+    return found + [forbidden(f"{place}.{field.replace('uid', 'uID')}", "cannot be set") for field in sorted(more) if metadata[field]]
 
 
 def declared(struct: str, value: Object, old: Object | None, *fields: str) -> Causes:
@@ -63,7 +63,7 @@ def declared(struct: str, value: Object, old: Object | None, *fields: str) -> Ca
 
 
 def _immutable(obj: Object, old: Object) -> Causes:
-    return [] if _spec(obj) == _spec(old) else [("spec", f"Invalid value: {compact(_spec(obj))}: field is immutable")]
+    return [] if _spec(obj) == _spec(old) else [invalid("spec", _spec(obj), "field is immutable")]
 
 
 def _spec(obj: Object) -> Object:
@@ -102,7 +102,7 @@ def _references(obj: Object, names: Set[str], place: str) -> Causes:
 def _reference(name: str, names: Set[str], place: str) -> Causes:
     parts = name.split("/")
     found = [cause for part in parts if len(parts) < 3 for cause in named("short", part, place)]
-    return found if name in names else [*found, (place, f"Invalid value: {compact(name)}: {_NO_REQUEST}")]
+    return found if name in names else [*found, invalid(place, name, _NO_REQUEST)]
 
 
 def _request(request: Object, place: str, constrained: Set[tuple[str, str]]) -> Causes:
@@ -122,13 +122,13 @@ def _request(request: Object, place: str, constrained: Set[tuple[str, str]]) -> 
 def _way(way: Object, place: str, constrained: Set[str]) -> Causes:
     found, count, mode = Causes(), way.get("count", 0), way.get("allocationMode", "")
     if mode == "All" and count:
-        found.append((f"{place}.count", f"Invalid value: {count}: must not be specified when allocationMode is 'All'"))
+        found.append(invalid(f"{place}.count", count, "must not be specified when allocationMode is 'All'"))
     elif mode == "ExactCount" and count <= 0:
-        found.append((f"{place}.count", f"Invalid value: {count}: must be greater than zero"))
+        found.append(invalid(f"{place}.count", count, "must be greater than zero"))
     for index, toleration in enumerate(way.get("tolerations") or ()):
         at, value = f"{place}.tolerations[{index}].value", toleration.get("value") or ""
         if toleration.get("operator") == "Exists" and value:
-            found.append((at, f"Invalid value: {compact(value)}: must be empty for operator `Exists`"))
+            found.append(invalid(at, value, "must be empty for operator `Exists`"))
         elif toleration.get("operator") == "Equal":
             found += named("value", value, at)
     return found + _selectors(way, place) + _derived(way.get("derivedAttributes") or (), f"{place}.derivedAttributes", constrained)
@@ -140,7 +140,7 @@ def _derived(attributes: Sequence[Object], place: str, constrained: Set[str]) ->
         at, name = f"{place}[{index}]", attribute.get("name")
         if name and name not in constrained:
             text = "must be referenced by at least one matchAttribute or distinctAttribute constraint targeting this request"
-            found.append((f"{at}.name", f"Invalid value: {compact(name)}: {text}"))
+            found.append(invalid(f"{at}.name", name, text))
         if name:
             found += qualified(name, f"{at}.name", ("prefix", "name"))
         if attribute.get("expression"):
@@ -164,7 +164,7 @@ def _expression(text: str, place: str, *, is_derived: bool = False) -> Causes:
     fault = device_expressions.derivation(text) if is_derived else device_expressions.selection(text)
     if not isinstance(fault, str):
         return []
-    return [(place, f"Invalid value: {compact(text)}: {fault if fault.startswith('must evaluate') else f'compilation failed: {fault}'}")]
+    return [invalid(place, text, fault if fault.startswith("must evaluate") else f"compilation failed: {fault}")]
 
 
 def _configurations(stated: Iterable[Object], place: str, names: Set[str]) -> Causes:
@@ -173,7 +173,7 @@ def _configurations(stated: Iterable[Object], place: str, names: Set[str]) -> Ca
         found += _references(each, names, f"{place}[{index}]")
         at, parameters = f"{place}[{index}].opaque.parameters", (each.get("opaque") or {}).get("parameters")
         if each.get("opaque") and parameters is None:
-            found.append((at, "Required value"))
+            found.append(required(at))
         elif len(encode(parameters)) > _LONGEST:
             found.append((at, f"Too long: may not be more than {_LONGEST} bytes"))
         elif each.get("opaque") and not isinstance(parameters, dict):
@@ -189,7 +189,7 @@ def class_causes(device_class: Object, old: Object | None) -> Causes:
     if spec.get("config") != before.get("config"):
         found += _configurations(spec.get("config") or (), "spec.config", set())
     if name := spec.get("extendedResourceName"):
-        found += [("spec.extendedResourceName", f"Invalid value: {compact(name)}: {text}") for text in _no_extended_resource(name)]
+        found += [invalid("spec.extendedResourceName", name, text) for text in _no_extended_resource(name)]
     return found
 
 
@@ -216,17 +216,17 @@ def _status(claim: Object, old: Object) -> Causes:
         return []
     found, allocation = declared("ResourceClaim", claim, old, "status"), status.get("allocation")
     if status.get("reservedFor") and not allocation:
-        found.append(("status.reservedFor", "Forbidden: may not be specified when `allocated` is not set"))
+        found.append(forbidden("status.reservedFor", "may not be specified when `allocated` is not set"))
     if allocation and not before.get("allocation"):
         found += _allocation(allocation, _request_names(_spec(claim).get("devices") or {}))
     elif allocation and allocation != before["allocation"]:
-        shown = compact(internal(shape_of("resource.v1.AllocationResult"), allocation))
-        found.append(("status.allocation", f"Invalid value: {shown}: field is immutable"))
+        shown = internal(shape_of("resource.v1.AllocationResult"), allocation)
+        found.append(invalid("status.allocation", shown, "field is immutable"))
     taken = [_device_of(result) for result in ((allocation or {}).get("devices") or {}).get("results") or ()]
     for index, device in enumerate(status.get("devices") or ()):
         found += pool_causes(device.get("pool", ""), f"status.devices[{index}].pool")
         if (which := _device_of(device)) not in taken:
-            found.append((f"status.devices[{index}]", f"Invalid value: {compact(which)}: must be an allocated device in the claim"))
+            found.append(invalid(f"status.devices[{index}]", which, "must be an allocated device in the claim"))
     return found
 
 
@@ -256,7 +256,7 @@ def charge_causes(pod: Object, old: Object) -> Causes:
     for index, charge in enumerate(status.get(field) or ()):
         at, name = f"status.{field}[{index}]", charge.get("resourceClaimName")
         if name and name not in claims:
-            found.append((f"{at}.resourceClaimName", f"Invalid value: {compact(name)}: no mapping found in pod reference"))
+            found.append(invalid(f"{at}.resourceClaimName", name, "no mapping found in pod reference"))
         for part in ("mapping", "overhead") if name else ():
             for number, taken in enumerate(charge.get(part) or ()):
                 inner = f"{at}.{part}[{number}]"
@@ -277,13 +277,13 @@ def qualified(name: str, place: str, words: tuple[str, str] = ("the domain", "th
         found += list(plain(("format=identifier", "bytes=32"), parts[-1], place))
     if is_full and len(parts) == 1:
         text = "a fully qualified name must be a domain and a name separated by a slash"
-        found.append((place, f"Invalid value: {compact(name)}: {text}"))
+        found.append(invalid(place, name, text))
     return found
 
 
 def pool_causes(name: str, place: str) -> Causes:
     if not name:
-        return [(place, "Required value")]
+        return [required(place)]
     too_long = list(plain(("bytes=253",), name, place))
     return too_long + [cause for part in name.split("/") for cause in named("long", part, place)]
 
@@ -291,14 +291,14 @@ def pool_causes(name: str, place: str) -> Causes:
 def node_selector_causes(selector: Object, place: str) -> Causes:
     terms, found = selector.get("nodeSelectorTerms") or (), Causes()
     if not terms:
-        return [(f"{place}.nodeSelectorTerms", "Required value: must have at least one node selector term")]
+        return [required(f"{place}.nodeSelectorTerms", "must have at least one node selector term")]
     for index, term in enumerate(terms):
         for number, expression in enumerate(term.get("matchExpressions") or ()):
             found += _expression_causes(expression, f"{place}.nodeSelectorTerms[{index}].matchExpressions[{number}]")
         for number, expression in enumerate(term.get("matchFields") or ()):
             if expression.get("key") != "metadata.name":
                 at = f"{place}.nodeSelectorTerms[{index}].matchFields[{number}].key"
-                found.append((at, f"Invalid value: {compact(expression.get('key', ''))}: not a valid field selector key"))
+                found.append(invalid(at, expression.get("key", ""), "not a valid field selector key"))
     return found
 
 
@@ -314,7 +314,7 @@ def binding_causes(device: Object, place: str) -> Causes:
     for index, condition in enumerate(failing):
         if condition in wanted:
             text = "bindingFailureConditions must not overlap with bindingConditions"
-            found.append((f"{place}.{fields[1]}[{index}]", f"Invalid value: {compact(condition)}: {text}"))
+            found.append(invalid(f"{place}.{fields[1]}[{index}]", condition, text))
     for field, other, is_there, is_other in ((*fields, wanted, failing), (*reversed(fields), failing, wanted)):
         if is_other and not is_there:
             found.append((f"{place}.{field}", f"Invalid value: null: {field} are required to use {other}"))
@@ -325,13 +325,13 @@ def skipping_causes(operations: Sequence[str], place: str) -> Causes:
     if "NodePrepareResources" not in operations or {"NodeUnprepareResources", "*"} & set(operations):
         return []
     text = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped"
-    return [(place, f"Invalid value: {compact(operations)}: {text}")]
+    return [invalid(place, operations, text)]
 
 
 def node_resource_causes(name: str, place: str) -> Causes:
     if name in ("cpu", "memory") or name.startswith("hugepages-"):
         return []
-    return [(place, f"Invalid value: {compact(name)}: must be a node allocatable resource name")]
+    return [invalid(place, name, "must be a node allocatable resource name")]
 
 
 def amounts(stated: Object, place: str, text: str, least: int = 0) -> Causes:

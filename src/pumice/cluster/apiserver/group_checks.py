@@ -10,7 +10,7 @@ from pumice.api import Object
 from pumice.api.problems import qualified_name_fault
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import causes, internal
-from pumice.cluster.apiserver.field_rules import Causes, compact, fill, missing, unsupported
+from pumice.cluster.apiserver.field_rules import Causes, compact, fill, invalid, missing, required, unsupported
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.kinds import ServedKind
@@ -56,15 +56,15 @@ def _condition_causes(group: Object) -> Causes:
             found.append((place, f"Duplicate value: {compact(type_)}"))
         types.add(type_)
         if not type_:
-            found.append((f"{place}.type", "Required value: is required"))
+            found.append(required(f"{place}.type", "is required"))
         elif fault := qualified_name_fault(type_):
-            found.append((f"{place}.type", f"Invalid value: {compact(type_)}: {fault}"))
+            found.append(invalid(f"{place}.type", type_, fault))
         found += unsupported(f"{place}.status", one["status"], _STATUSES) if one.get("status") else missing(place, one, "status")
         if (generation := one.get("observedGeneration") or 0) < 0:
-            found.append((f"{place}.observedGeneration", f"Invalid value: {generation}: must be greater than or equal to zero"))
+            found.append(invalid(f"{place}.observedGeneration", generation, "must be greater than or equal to zero"))
         found += missing(place, one, "lastTransitionTime", "reason")
         if reason and not _REASON.fullmatch(reason):
-            found.append((f"{place}.reason", f"Invalid value: {compact(reason)}: {_OF_REASONS}"))
+            found.append(invalid(f"{place}.reason", reason, _OF_REASONS))
         for part, most in _LONGEST.items():
             if len((one.get(part) or "").encode()) > most:
                 found.append((f"{place}.{part}", f"Too long: may not be more than {most} bytes"))
@@ -76,7 +76,7 @@ def _claim_causes(group: Object) -> Causes:
     stated = (group.get("status") or {}).get("resourceClaimStatuses") or ()
     text = "must match the name of an entry in `spec.resourceClaims`"
     return [
-        (f"status.resourceClaimStatuses[{index}].name", f"Invalid value: {compact(one.get('name', ''))}: {text}")
+        invalid(f"status.resourceClaimStatuses[{index}].name", one.get("name", ""), text)
         for index, one in enumerate(stated)
         if one.get("name") not in claims
     ]
@@ -90,7 +90,7 @@ def job_scheduling_causes(spec: Object, before: Object | None) -> Causes:
     place, policy = "spec.scheduling.schedulingPolicy", (spec.get("scheduling") or {}).get("schedulingPolicy") or {}
     least, parallelism = (policy.get("gang") or {}).get("minCount"), spec.get("parallelism", 1)
     if least is not None and least > parallelism:
-        found.append((f"{place}.gang.minCount", f"Invalid value: {least}: must not be greater than parallelism ({parallelism})"))
+        found.append(invalid(f"{place}.gang.minCount", least, f"must not be greater than parallelism ({parallelism})"))
     mode = (spec.get("scheduling") or {}).get("disruptionMode") or {}
     if mode.keys() == {"all"} and "gang" not in policy:
         text = "the disruptionMode `all` is not supported with the Basic scheduling policy"
@@ -98,7 +98,7 @@ def job_scheduling_causes(spec: Object, before: Object | None) -> Causes:
     was = ((before or {}).get("scheduling") or {}).get("schedulingPolicy")
     if was and policy and was.keys() != policy.keys():
         text = "the basic/gang policy variant is immutable after creation; only schedulingPolicy.gang.minCount may be updated"
-        found.append((place, f"Invalid value: {compact(policy)}: {text}"))
+        found.append(invalid(place, policy, text))
     return found + causes(shape_of("batch.v1.JobSpec"), spec, before, "spec", _OF_JOBS, "scheduling")
 
 
@@ -118,8 +118,9 @@ def _tree_causes(spec: Object) -> Causes:
     for index, tree in enumerate(trees):
         if _levels(tree) >= MOST_LEVELS:
             children = [internal(shape, each) for each in tree.get("compositePodGroupTemplates") or ()]
-            text = f"Invalid value: {compact(children)}: maximum template hierarchy depth is {MOST_LEVELS}"
-            found.append((f"spec.compositePodGroupTemplates[{index}]", text))
+            found.append(
+                invalid(f"spec.compositePodGroupTemplates[{index}]", children, f"maximum template hierarchy depth is {MOST_LEVELS}")
+            )
     if len({(one.get("priorityClassName") or "", one.get("priority")) for one in _templates(spec)}) > 1:
         several = "all priority and priorityClassName values must be identical, detected multiple values"
         found.append(("spec", f"Invalid value: null: {several if trees else 'detected multiple priority configurations'}"))
@@ -156,6 +157,6 @@ def _childless(spec: Object, place: str) -> Causes:
         inner = f"{place}.compositePodGroupTemplates[{index}]"
         if not template.get("podGroupTemplates") and not template.get("compositePodGroupTemplates"):
             text = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
-            found.append((inner, f"Invalid value: {compact(template.get('name', ''))}: {text}"))
+            found.append(invalid(inner, template.get("name", ""), text))
         found += _childless(template, inner)
     return found

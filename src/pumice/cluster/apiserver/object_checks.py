@@ -97,7 +97,7 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
         found += share_causes(rolling, ("maxSurge", "maxUnavailable"), f"spec.{strategy}.rollingUpdate")
     unreadable = [] if plain else selector_causes(selector, "spec.selector")
     if not unreadable and not plain and not any(selector.values()):
-        unreadable = [("spec.selector", f"Invalid value: {selector}: empty selector is invalid for {workload['kind'].lower()}")]
+        unreadable = [invalid("spec.selector", selector, f"empty selector is invalid for {workload['kind'].lower()}")]
     elif unreadable:
         unreadable.append(invalid("spec.selector", selector, "invalid label selector"))
     if unreadable:
@@ -121,30 +121,28 @@ def _rollout_causes(workload: Object, old: Object | None) -> Causes:
     found = unsupported(f"{place}.restartPolicy", pod.get("restartPolicy"), ("Always",))
     if "activeDeadlineSeconds" in pod:
         among = "ReplicaSet" if kind == "Deployment" else kind
-        found.append((f"{place}.activeDeadlineSeconds", f"Forbidden: activeDeadlineSeconds in {among} is not Supported"))
+        found.append(forbidden(f"{place}.activeDeadlineSeconds", f"activeDeadlineSeconds in {among} is not Supported"))
     rolling = (spec.get("strategy") or spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
     surge, unavailable = (rolling.get(field) in (0, "0%") for field in ("maxSurge", "maxUnavailable"))
     if kind == "Deployment":
         way = "spec.strategy.rollingUpdate"
         if spec["strategy"]["type"] == "Recreate" and "rollingUpdate" in spec["strategy"]:
-            found.append((way, "Forbidden: may not be specified when strategy `type` is 'Recreate'"))
+            found.append(forbidden(way, "may not be specified when strategy `type` is 'Recreate'"))
         elif surge and unavailable:
             found.append((f"{way}.maxUnavailable", "Invalid value: 0: may not be 0 when `maxSurge` is 0"))
         if spec.get("progressDeadlineSeconds", 600) <= spec.get("minReadySeconds", 0):
-            text = f"Invalid value: {spec['progressDeadlineSeconds']}: must be greater than minReadySeconds"
-            found.append(("spec.progressDeadlineSeconds", text))
+            found.append(invalid("spec.progressDeadlineSeconds", spec["progressDeadlineSeconds"], "must be greater than minReadySeconds"))
     if kind == "DaemonSet" and rolling:
         way = "spec.updateStrategy.rollingUpdate"
         if surge and unavailable:
-            found.append((f"{way}.maxUnavailable", "Required value: cannot be 0 when maxSurge is 0"))
+            found.append(required(f"{way}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
         elif not surge and not unavailable:
-            text = f"Invalid value: {json.dumps(rolling.get('maxSurge'))}: may not be set when maxUnavailable is non-zero"
-            found.append((f"{way}.maxSurge", text))
+            found.append(invalid(f"{way}.maxSurge", rolling.get("maxSurge"), "may not be set when maxUnavailable is non-zero"))
     if kind == "StatefulSet" and old is not None:
         free = {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "selector"}
         free.add("persistentVolumeClaimRetentionPolicy")
         if any(spec.get(field) != old["spec"].get(field) for field in {*spec, *old["spec"]} - free):
-            found.append(("spec", f"Forbidden: updates to statefulset spec for fields other than {_CHANGEABLE} are forbidden"))
+            found.append(forbidden("spec", f"updates to statefulset spec for fields other than {_CHANGEABLE} are forbidden"))
     return found
 
 
@@ -207,7 +205,7 @@ def _unselected(selector: Object, labels: Object) -> Causes:
     """The cause for refusing a workload whose selector does not match the labels of its own pods; empty if it does."""
     if matches_selector(selector, labels):
         return []
-    return [("spec.template.metadata.labels", f"Invalid value: {compact(labels)}: `selector` does not match template `labels`")]
+    return [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")]
 
 
 def _combinations(spec: Object) -> Causes:
@@ -215,12 +213,12 @@ def _combinations(spec: Object) -> Causes:
     found: Causes = []
     is_indexed, restarts = spec["completionMode"] == "Indexed", spec["template"]["spec"].get("restartPolicy")
     if is_indexed and "completions" not in spec:
-        found.append(("spec.completions", "Required value: when completion mode is Indexed"))
+        found.append(required("spec.completions", "when completion mode is Indexed"))
     for field in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
         if field in spec and not is_indexed:
             found.append(invalid(f"spec.{field}", _shown(field, spec[field]), "requires indexed completion mode"))
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
-        found.append(("spec.backoffLimitPerIndex", "Required value: when maxFailedIndexes is specified"))
+        found.append(required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     for field in ("podFailurePolicy", "backoffLimitPerIndex"):
         if field in spec and restarts == "OnFailure":
             text = f'Invalid value: "{restarts}": only "Never" is supported when {field} is specified'
@@ -300,16 +298,16 @@ def claim_causes(claim: Object, old: Object | None) -> Causes:
     spec = claim["spec"]
     storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if storage is None:
-        return [("spec.resources[storage]", "Required value")]
+        return [required("spec.resources[storage]")]
     if quantity(storage).milli <= 0:
-        return [("spec.resources[storage]", f"Invalid value: {json.dumps(storage)}: must be greater than zero")]
+        return [invalid("spec.resources[storage]", storage, "must be greater than zero")]
     if len(spec.get("accessModes") or ()) > 1 and "ReadWriteOncePod" in spec["accessModes"]:
-        return [("spec.accessModes", "Forbidden: may not use ReadWriteOncePod with other access modes")]
+        return [forbidden("spec.accessModes", "may not use ReadWriteOncePod with other access modes")]
     before = {} if old is None else old["spec"]
     free = {"resources", "volumeAttributesClassName", *(field for field in ("volumeName", "storageClassName") if not before.get(field))}
     if old is not None and any(spec.get(field) != before.get(field) for field in {*spec, *before} - free):
         rule = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-        return [("spec", f"Forbidden: {rule}")]
+        return [forbidden("spec", rule)]
     return []
 
 
@@ -318,21 +316,21 @@ def volume_causes(volume: Object, old: Object | None) -> Causes:
     spec, members = volume["spec"], shape_of("core.v1.PersistentVolumeSource").fields
     sources = [name for name in spec if name in members]
     if not sources:
-        return [("spec", "Required value: must specify a volume type")]
+        return [required("spec", "must specify a volume type")]
     if old is not None and any(spec.get(name) != old["spec"].get(name) for name in members):
-        return [("spec.persistentvolumesource", "Forbidden: spec.persistentvolumesource is immutable after creation")]
-    return [(f"spec.{name}", "Forbidden: may not specify more than 1 volume type") for name in sources[1:]]
+        return [forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")]
+    return [forbidden(f"spec.{name}", "may not specify more than 1 volume type") for name in sources[1:]]
 
 
 def priority_class_causes(priority_class: Object, old: Object | None) -> Causes:
     value, name = priority_class["value"], priority_class["metadata"].get("name") or ""
     if old is not None:
         fields = ("value", "preemptionPolicy")
-        return [(field, "Forbidden: may not be changed in an update.") for field in fields if priority_class.get(field) != old.get(field)]
+        return [forbidden(field, "may not be changed in an update.") for field in fields if priority_class.get(field) != old.get(field)]
     if name.startswith("system-") and name not in SYSTEM_CLASSES:
         return [("metadata.name", f'Forbidden: priority class names with "system-" prefix are reserved for system use only: {name}')]
     if value > _HIGHEST_USER_PRIORITY and not name.startswith("system-"):
-        return [("value", f"Forbidden: maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}")]
+        return [forbidden("value", f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}")]
     return []
 
 

@@ -65,8 +65,9 @@ def spec_causes(spec: Object, path: str) -> Causes:
             found.append((f"{path}.securityContext.sysctls[{index}].name", text))
         for sharing, prefixes in _SHARED_SYSCTLS.items():
             if spec.get(sharing) and name.startswith(prefixes):
-                text = f"Invalid value: {compact(name)}: may not be specified when '{sharing}' is true"
-                found.append((f"{path}.securityContext.sysctls[{index}].name", text))
+                found.append(
+                    invalid(f"{path}.securityContext.sysctls[{index}].name", name, f"may not be specified when '{sharing}' is true")
+                )
     found += _host_causes(spec, path) + _claim_causes(spec, path)
     if spec.get("resources"):
         found += resource_causes(spec["resources"], f"{path}.resources", pod_resource_causes)
@@ -76,9 +77,9 @@ def spec_causes(spec: Object, path: str) -> Causes:
         found += [(place, "Invalid value: null: must specify one of: `podGroupName`")] if name is None else []
         found += named_object("long", name, place) if name is not None else []
         if spec.get("evictionResponders"):
-            found.append((f"{path}.schedulingGroup", "Forbidden: may not be set when evictionResponders is set"))
+            found.append(forbidden(f"{path}.schedulingGroup", "may not be set when evictionResponders is set"))
     if spec.get("schedulingGates") and spec.get("nodeName"):
-        found.append((f"{path}.nodeName", "Forbidden: cannot be set until all schedulingGates have been cleared"))
+        found.append(forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
     if "evictionResponders" in spec:
         found += causes(shape_of("core.v1.PodSpec"), spec, None, path, frozenset(), "evictionResponders")
     return found
@@ -88,7 +89,7 @@ def _host_causes(spec: Object, path: str) -> Causes:
     """The causes for refusing what a pod shares with its host, or has of a kind that it may not have."""
     found: Causes = []
     if spec["dnsPolicy"] == "None" and not spec.get("dnsConfig"):
-        found.append((f"{path}.dnsConfig", "Required value: must provide `dnsConfig` when `dnsPolicy` is None"))
+        found.append(required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None"))
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled"
         found.append((f"{path}.securityContext.shareProcessNamespace", text))
@@ -96,7 +97,7 @@ def _host_causes(spec: Object, path: str) -> Causes:
         found += unsupported(f"{path}.os", spec["os"].get("name", ""), ("linux", "windows"))
     if spec.get("ephemeralContainers"):
         text = "cannot be set on create" if path == "spec" else "ephemeral containers not allowed in pod template"
-        found.append((f"{path}.ephemeralContainers", f"Forbidden: {text}"))
+        found.append(forbidden(f"{path}.ephemeralContainers", text))
     gates = [each.get("name") or "" for each in spec.get("schedulingGates") or ()]
     for index, gate in enumerate(gates):
         found += named("label", gate, f"{path}.schedulingGates[{index}]")
@@ -128,7 +129,7 @@ def _container_causes(container: Object, path: str, names: set[str], on_host: bo
     found: Causes = []
     name = container.get("name")
     if not name:
-        found.append((f"{path}.name", "Required value"))
+        found.append(required(f"{path}.name"))
     elif faults := named_object("short", name, f"{path}.name"):
         found += faults
     elif name in names:
@@ -150,14 +151,12 @@ def _container_causes(container: Object, path: str, names: set[str], on_host: bo
             found += [(f"{place}.hostPort", f'Duplicate value: "{"/".join(map(str, use))}"')] if use in taken else []
             taken.add(use)
             if on_host and port["hostPort"] != port.get("containerPort"):
-                text = f"Invalid value: {port['hostPort']}: must match `containerPort` when `hostNetwork` is true"
-                found.append((f"{place}.hostPort", text))
+                found.append(invalid(f"{place}.hostPort", port["hostPort"], "must match `containerPort` when `hostNetwork` is true"))
     found += _variable_causes(container, path) + _handler_causes(container, path)
     context = container.get("securityContext") or {}
     if context.get("privileged") and context.get("allowPrivilegeEscalation") is False:
-        shown = compact(internal(shape_of("core.v1.SecurityContext"), context))
-        text = f"Invalid value: {shown}: cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        found.append((f"{path}.securityContext", text))
+        shown = internal(shape_of("core.v1.SecurityContext"), context)
+        found.append(invalid(f"{path}.securityContext", shown, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
     return found + resource_causes(container.get("resources") or {}, f"{path}.resources")
 
 
@@ -170,8 +169,9 @@ def _variable_causes(container: Object, path: str) -> Causes:
             found.append((f"{place}.valueFrom", 'Invalid value: "": may not be specified when `value` is not empty'))
         field = (source.get("fieldRef") or {}).get("fieldPath")
         if field and not _FIELDS_OF_PODS.match(field):
-            text = f"Invalid value: {compact(field)}: error converting fieldPath: field label not supported: {field}"
-            found.append((f"{place}.valueFrom.fieldRef.fieldPath", text))
+            found.append(
+                invalid(f"{place}.valueFrom.fieldRef.fieldPath", field, f"error converting fieldPath: field label not supported: {field}")
+            )
     for index, source in enumerate(container.get("envFrom", ())):
         sources = [name for name in ("configMapRef", "secretRef") if name in source]
         if not sources:
@@ -190,10 +190,10 @@ def _handler_causes(container: Object, path: str) -> Causes:
     for name, each in asked.items():
         handlers = [handler for handler in _HANDLERS if handler in (each or {})]
         if not handlers:
-            found.append((f"{path}.{name}", "Required value: must specify a handler type"))
-        found += [(f"{path}.{name}.{handler}", "Forbidden: may not specify more than 1 handler type") for handler in handlers[1:]]
+            found.append(required(f"{path}.{name}", "must specify a handler type"))
+        found += [forbidden(f"{path}.{name}.{handler}", "may not specify more than 1 handler type") for handler in handlers[1:]]
         if name in ("livenessProbe", "startupProbe") and (each or {}).get("successThreshold", 1) > 1:
-            found.append((f"{path}.{name}.successThreshold", f"Invalid value: {each['successThreshold']}: must be 1"))
+            found.append(invalid(f"{path}.{name}.successThreshold", each["successThreshold"], "must be 1"))
         port = ((each or {}).get("tcpSocket") or (each or {}).get("httpGet") or {}).get("port")
         if isinstance(port, int) and handlers:
             found += outside(f"{path}.{name}.{handlers[0]}.port", port, 65535)
@@ -243,12 +243,11 @@ def _toleration_causes(spec: Object, path: str) -> Causes:
             found += unsupported(f"{place}.operator", operator, ("Equal", "Exists"))
         if not toleration.get("key") and operator != "Exists":
             rule = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            found.append((f"{place}.operator", f"Invalid value: {compact(operator)}: {rule}"))
+            found.append(invalid(f"{place}.operator", operator, rule))
         if operator == "Exists" and toleration.get("value"):
             found.append((f"{place}.operator", "Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"))
         if "tolerationSeconds" in toleration and toleration.get("effect") not in (None, "", "NoExecute"):
-            text = f"Invalid value: {compact(toleration['effect'])}: effect must be 'NoExecute' when `tolerationSeconds` is set"
-            found.append((f"{place}.effect", text))
+            found.append(invalid(f"{place}.effect", toleration["effect"], "effect must be 'NoExecute' when `tolerationSeconds` is set"))
         if toleration.get("effect"):
             found += unsupported(f"{place}.effect", toleration["effect"], _EFFECTS)
     return found
@@ -265,7 +264,7 @@ def _spread_causes(spec: Object, path: str) -> Causes:
         found += unsupported(f"{place}.whenUnsatisfiable", constraint.get("whenUnsatisfiable"), ("DoNotSchedule", "ScheduleAnyway"))
         if "minDomains" in constraint and constraint.get("whenUnsatisfiable") == "ScheduleAnyway":
             rule = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
-            found.append((f"{place}.minDomains", f"Invalid value: {constraint['minDomains']}: {rule}"))
+            found.append(invalid(f"{place}.minDomains", constraint["minDomains"], rule))
         pair = constraint.get("topologyKey"), constraint.get("whenUnsatisfiable")
         if pair in pairs:
             place = f"{path}.topologySpreadConstraints[{pairs[pair]}].{{topologyKey, whenUnsatisfiable}}"
@@ -297,7 +296,7 @@ def _mount_causes(container: Object, names: set[str], path: str) -> Causes:
     for index, mount in enumerate(container.get("volumeMounts", ())):
         where = mount.get("mountPath")
         if ".." in (mount.get("subPath") or "").split("/"):
-            found.append((f"{path}.subPath", f"Invalid value: {compact(mount['subPath'])}: must not contain '..'"))
+            found.append(invalid(f"{path}.subPath", mount["subPath"], "must not contain '..'"))
         if mount.get("name") not in names:
             found.append((f"{path}[{index}].name", f'Not found: "{mount.get("name")}"'))
         if not where or where in paths:

@@ -6,7 +6,7 @@ from pumice.api import Object
 from pumice.api.json_objects import clone
 from pumice.api.quantity import quantity
 from pumice.cluster.apiserver.device_checks import charge_causes
-from pumice.cluster.apiserver.field_rules import Causes, missing, outside
+from pumice.cluster.apiserver.field_rules import Causes, forbidden, invalid, missing, outside
 from pumice.cluster.apiserver.pod_defaults import qos_class
 from pumice.cluster.apiserver.pod_spec import resource_causes, spec_causes
 
@@ -26,7 +26,7 @@ def causes(pod: Object, old: Object | None) -> Causes:
         return charge_causes(pod, old)
     found: Causes = []
     if _fixed(spec, before) != _fixed(before, before) or not _narrows(spec, before):
-        found.append(("spec", f"Forbidden: pod updates may not change fields other than {_CHANGEABLE}"))
+        found.append(forbidden("spec", f"pod updates may not change fields other than {_CHANGEABLE}"))
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             found += missing(f"spec.{field}[{index}]", container, "image")
@@ -52,7 +52,7 @@ def _deadline_causes(spec: Object, before: Object) -> Causes:
     if seconds is None:
         return [] if was is None else [(place, "Invalid value: null: must not update from a positive integer to nil value")]
     if 0 < seconds < 2**31 and was is not None and seconds > was:
-        return [(place, f"Invalid value: {seconds}: must be less than or equal to previous value")]
+        return [invalid(place, seconds, "must be less than or equal to previous value")]
     return outside(place, seconds)
 
 
@@ -63,14 +63,14 @@ def _toleration_causes(spec: Object, before: Object) -> Causes:
     kept = [lasting(toleration) for toleration in spec.get("tolerations") or ()]
     if all(lasting(toleration) in kept for toleration in before.get("tolerations") or ()):
         return []
-    return [("spec.tolerations", "Forbidden: existing toleration can not be modified except its tolerationSeconds")]
+    return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
 
 
 def _gate_causes(spec: Object, before: Object) -> Causes:
     gates = {gate["name"] for gate in before.get("schedulingGates", ())}
     if all(gate["name"] in gates for gate in spec.get("schedulingGates", ())):
         return []
-    return [("spec.schedulingGates", "Forbidden: only deletion is allowed, but found new scheduling gates")]
+    return [forbidden("spec.schedulingGates", "only deletion is allowed, but found new scheduling gates")]
 
 
 def _narrows(spec: Object, before: Object) -> bool:
@@ -127,9 +127,9 @@ def _amount_causes(amounts: Object, before: Object, place: str, what: str) -> Ca
     for name in sorted({*amounts, *before}):
         if name in _RESIZABLE:
             if name not in amounts:
-                found.append((place, f"Forbidden: {what} cannot be removed"))
+                found.append(forbidden(place, f"{what} cannot be removed"))
         elif _milli(amounts, name) != _milli(before, name):
-            found.append((f"{place}[{name}]", "Forbidden: only cpu and memory resources are mutable"))
+            found.append(forbidden(f"{place}[{name}]", "only cpu and memory resources are mutable"))
     return found
 
 
@@ -150,7 +150,7 @@ def ephemeral_causes(pod: Object, old: Object | None) -> Causes:
             found.append((f"{place}.name", f'Duplicate value: "{container.get("name")}"'))
         names.add(container.get("name"))
         if container.get("resources"):
-            found.append((f"{place}.resources", "Forbidden: cannot be set for an Ephemeral Container"))
+            found.append(forbidden(f"{place}.resources", "cannot be set for an Ephemeral Container"))
     by_name = {container.get("name"): container for container in containers}
     for was in old["spec"].get("ephemeralContainers") or ():
         if by_name.get(was["name"]) != was:

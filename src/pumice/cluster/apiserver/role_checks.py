@@ -1,7 +1,7 @@
 """The reasons for which the API server refuses a role or a binding, whichever user writes it."""
 
 from pumice.api import Object
-from pumice.cluster.apiserver.field_rules import Causes, missing, unsupported
+from pumice.cluster.apiserver.field_rules import Causes, invalid, missing, unsupported
 
 _GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("User", "Group", "ServiceAccount")
@@ -36,7 +36,7 @@ def role_causes(role: Object, old: Object | None) -> Causes:
 def binding_causes(binding: Object, old: Object | None) -> Causes:
     reference = binding.get("roleRef") or {}
     if old is not None and reference != old.get("roleRef"):
-        return [("roleRef", f"Invalid value: {reference}: cannot change roleRef")]
+        return [invalid("roleRef", reference, "cannot change roleRef")]
     kinds = ("Role", "ClusterRole") if binding["kind"] == "RoleBinding" else ("ClusterRole",)
     found = unsupported("roleRef.kind", reference.get("kind", ""), kinds)
     found += unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), (_GROUP,)) + missing("roleRef", reference, "name")

@@ -4,7 +4,7 @@ import base64
 import binascii
 
 from pumice.api import Object
-from pumice.cluster.apiserver.field_rules import Causes, invalid
+from pumice.cluster.apiserver.field_rules import Causes, forbidden, invalid, required
 from pumice.cluster.apiserver.name_rules import named
 
 _LARGEST = 2**20  #: bytes of all values together
@@ -28,11 +28,11 @@ def secret_causes(secret: Object, old: Object | None) -> Causes:
         found.append(("data", f"Too long: may not be more than {_LARGEST} bytes"))
     if old is not None and type_ != old.get("type"):
         found.append(("type", f'Invalid value: "{type_}": field is immutable'))
-    found += [(f"data[{key}]", "Required value") for key in _ALL_OF.get(type_, ()) if key not in data]
+    found += [required(f"data[{key}]") for key in _ALL_OF.get(type_, ()) if key not in data]
     if type_ in _ONE_OF and not any(key in data for key in _ONE_OF[type_]):
-        found += [(f"data[{key}]", "Required value") for key in _ONE_OF[type_]]
+        found += [required(f"data[{key}]") for key in _ONE_OF[type_]]
     if type_ == "kubernetes.io/service-account-token" and not (secret["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME):
-        found.append((f"metadata.annotations[{_ACCOUNT_NAME}]", "Required value"))
+        found.append(required(f"metadata.annotations[{_ACCOUNT_NAME}]"))
     return found
 
 
@@ -58,9 +58,9 @@ def _kept_causes(obj: Object, old: Object | None, fields: tuple[str, ...]) -> Ca
         return []
     found: Causes = []
     if not obj.get("immutable"):
-        found.append(("immutable", "Forbidden: field is immutable when `immutable` is set"))
+        found.append(forbidden("immutable", "field is immutable when `immutable` is set"))
     found += [
-        (field, "Forbidden: field is immutable when `immutable` is set")
+        forbidden(field, "field is immutable when `immutable` is set")
         for field in fields
         if (obj.get(field) or {}) != (old.get(field) or {})
     ]

@@ -17,7 +17,7 @@ from pumice.cluster.apiserver.device_checks import (
     qualified,
     skipping_causes,
 )
-from pumice.cluster.apiserver.field_rules import Causes, compact, duplicates
+from pumice.cluster.apiserver.field_rules import Causes, duplicates, forbidden, invalid, required
 from pumice.cluster.apiserver.name_rules import named
 
 _WHERE = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
@@ -34,7 +34,7 @@ def slice_causes(published: Object, old: Object | None) -> Causes:
     for field, now, was in fixed if old is not None else ():
         name = field.rpartition(".")[2]
         if now.get(name) != was.get(name):
-            found.append((f"spec.{field}", f"Invalid value: {compact(now.get(name))}: field is immutable"))
+            found.append(invalid(f"spec.{field}", now.get(name), "field is immutable"))
     found += _selection(spec) + skipping_causes(spec.get("skipNodeOperations") or (), "spec.skipNodeOperations")
     if "sharedCounters" in spec and "devices" in spec:
         found.append(("spec", 'Invalid value: "": only one of `sharedCounters` or `devices` is allowed'))
@@ -58,9 +58,9 @@ def _is_advanced(device: Object) -> bool:
 def _pool(pool: Object) -> Causes:
     found = pool_causes(pool.get("name", ""), "spec.pool.name")
     if (count := pool.get("resourceSliceCount", 0)) <= 0:
-        found.append(("spec.pool.resourceSliceCount", f"Invalid value: {count}: must be greater than zero"))
+        found.append(invalid("spec.pool.resourceSliceCount", count, "must be greater than zero"))
     if (generation := pool.get("generation", 0)) < 0:
-        found.append(("spec.pool.generation", f"Invalid value: {generation}: must be greater than or equal to zero"))
+        found.append(invalid("spec.pool.generation", generation, "must be greater than or equal to zero"))
     return found
 
 
@@ -68,8 +68,8 @@ def _selection(spec: Object) -> Causes:
     """The causes for refusing which nodes have the devices."""
     found, which = _nodes(spec, "spec", "must be either unset or set to a non-empty string"), ", ".join(f"`{field}`" for field in _WHERE)
     if len(terms := (spec.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()) != 1 and spec.get("nodeSelector") is not None:
-        shown = compact([internal(shape_of("core.v1.NodeSelectorTerm"), term) for term in terms])
-        found.append(("spec.nodeSelector.nodeSelectorTerms", f"Invalid value: {shown}: must have exactly one node selector term"))
+        shown = [internal(shape_of("core.v1.NodeSelectorTerm"), term) for term in terms]
+        found.append(invalid("spec.nodeSelector.nodeSelectorTerms", shown, "must have exactly one node selector term"))
     if spec.get("perDeviceNodeSelection") is False:
         found.append(("spec.perDeviceNodeSelection", "Invalid value: false: must be either unset or set to true"))
     chosen = _chosen(spec, _WHERE)
@@ -107,7 +107,7 @@ def _partition_type(spec: Object, devices: Sequence[Object]) -> Causes:
         return found
     if not any(device.get("consumesCounters") for device in devices):
         text = "may only be set on a slice which declares devices that consume counters"
-        found.append((place, f"Invalid value: {compact(name)}: {text}"))
+        found.append(invalid(place, name, text))
     if found or (wrong := qualified(name, place, ("prefix", "name"))):
         return found or wrong
     for index, device in enumerate(devices):
@@ -120,7 +120,7 @@ def _partition_type(spec: Object, devices: Sequence[Object]) -> Causes:
             found.append((at, f"Required value: {text}"))
         elif "string" not in attribute:
             text = "must be a string value because `partitionTypeAttribute` names this attribute"
-            found.append((at, f"Invalid value: {compact(dict(_in_go(attribute)))}: {text}"))
+            found.append(invalid(at, dict(_in_go(attribute)), text))
     return found
 
 
@@ -135,7 +135,7 @@ def _device(device: Object, place: str, *, each_by_itself: bool) -> Causes:
     counts = (len(attributes) + len(capacity), "attributes and capacities", _MOST_NAMES), (values, "attribute values", _MOST_VALUES)
     for count, what, most in counts:
         if count > most:
-            found.append((place, f"Invalid value: {count}: the total number of {what} must not exceed {most}"))
+            found.append(invalid(place, count, f"the total number of {what} must not exceed {most}"))
     for name, attribute in sorted(attributes.items()):
         at = f"{place}.attributes[{name}]"
         found += qualified(name, f"{place}.attributes")
@@ -144,7 +144,7 @@ def _device(device: Object, place: str, *, each_by_itself: bool) -> Causes:
         found += qualified(name, f"{place}.capacity")
         at, policy = f"{place}.capacity[{name}].requestPolicy", each.get("requestPolicy")
         if policy is not None and not device.get("allowMultipleAllocations"):
-            found.append((at, "Forbidden: allowMultipleAllocations must be true"))
+            found.append(forbidden(at, "allowMultipleAllocations must be true"))
         elif policy is not None:
             found += _policy(quantity(each["value"]), policy, at)
     for name, taken in sorted((device.get("nodeAllocatableResources") or {}).items()):
@@ -169,7 +169,7 @@ def _policy(has: Quantity, policy: Object, place: str) -> Causes:
     values, valid = policy.get("validValues") or (), policy.get("validRange")
     if values and valid is not None:
         text = 'exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time'
-        return [(place, f"Forbidden: {text}")]
+        return [forbidden(place, text)]
     if not values and valid is None:
         return []
     field = "validValues" if values else "validRange"
@@ -198,7 +198,7 @@ def _options(default: Quantity, has: Quantity, values: Sequence[Quantity], place
 
 def _range(default: Quantity, has: Quantity, valid: Object, place: str) -> Causes:
     if valid.get("min") is None:
-        return [(f"{place}.min", "Required value: required when validRange is defined")]
+        return [required(f"{place}.min", "required when validRange is defined")]
     low, high, step = (None if valid.get(field) is None else quantity(valid[field]) for field in ("min", "max", "step"))
     assert low is not None
     wrong = [
@@ -230,7 +230,7 @@ def _taken(name: str, taken: Object, capacity: Object, place: str) -> Causes:
     found = node_resource_causes(name, place)
     mapping, overhead = taken.get("mapping"), taken.get("overhead")
     if mapping is None and overhead is None:
-        found.append((place, "Required value: at least one of mapping or overhead must be set"))
+        found.append(required(place, "at least one of mapping or overhead must be set"))
     if mapping is not None:
         found += _mapping(mapping, capacity, f"{place}.mapping")
     if overhead is not None:
@@ -254,7 +254,7 @@ def _mapping(mapping: Object, capacity: Object, place: str) -> Causes:
     elif key is not None and key not in capacity:
         found.append((f"{place}.capacityKey", f'Not found: "{key}"'))
     if key is not None and "capacityMultiplier" not in mapping:
-        found.append((f"{place}.capacityMultiplier", "Required value: capacityMultiplier is required when capacityKey is set"))
+        found.append(required(f"{place}.capacityMultiplier", "capacityMultiplier is required when capacityKey is set"))
     if key is None and "capacityMultiplier" in mapping:
-        found.append((f"{place}.capacityKey", "Required value: capacityKey is required when capacityMultiplier is set"))
+        found.append(required(f"{place}.capacityKey", "capacityKey is required when capacityMultiplier is set"))
     return found
