@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from pumice.client.pods import bind, evict
 from pumice.client.reflector import Added, Deleted, Modified, Reflector, dict_metadata
 from pumice.client.transport import ListScope, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, Store
+from pumice.cluster.apiserver.watch import WatchFilter
 from pumice.cluster.clock import RunningClock, VirtualClock
 from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.controller_loop import ControllerLoop
@@ -89,6 +91,26 @@ def test_a_world_tells_every_change_once_and_in_order() -> None:
     seen = [(change.old is not None, change.new is not None) for change in lister.take()]
     assert seen == [(False, True), (True, True), (True, False)]
     assert lister.take() == []
+
+
+def test_controllers_are_told_of_a_change_after_watches_and_not_before_it_is_on_the_disk(tmp_path: Path) -> None:
+    cluster = Server(plain=True, data=tmp_path).store
+    cluster.storage.publish(cluster.storage.version)
+    lister, told = StoreLister(cluster), list[str]()
+    lister.take()
+    cluster.storage.watch("pods", WatchFilter(), cluster.storage.version, lambda: told.append("watch"))
+    lister.wake = lambda: told.append("controllers")
+    cluster.create("pods", pod("p"), "default")
+    first = cluster.storage.version
+    cluster.create("pods", pod("q"), "default")
+    assert (lister.take(), told) == ([], [])
+    assert lister.get("Pod", "default", "p") is not None
+    cluster.storage.publish(first)
+    assert told == ["watch", "controllers"]
+    assert [name_of(change.object) for change in lister.take()] == ["p"]
+    cluster.storage.publish(cluster.storage.version)
+    assert [name_of(change.object) for change in lister.take()] == ["q"]
+    assert told == ["watch", "controllers", "controllers"]
 
 
 def test_kinds_of_definitions_are_known_as_soon_as_they_are_served() -> None:

@@ -1,10 +1,11 @@
 """The `Lister` that controllers read, on the embedded store.
 
 Objects are not copied. A `KeyIndex` that follows every write answers the look-ups for which the store has no index. Changes are kept until
-the controllers fetch them with `take`; `wake` is called when the first of them arrives.
+the controllers fetch them with `take`; `wake` is called when there are some. Controllers are told of a change when watches are, so that
+nobody else learns at once of an object and of what a controller has made of it.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from pumice.api import Key, Object
@@ -21,12 +22,14 @@ class StoreLister(IndexedLister):
         self.store = store
         self.wake: Callable[[], None] | None = None  #: called when there is a change to take after there was none
         self._changes: list[ObjectChange] = []
+        self._versions: list[int] = []  #: of the changes
         self._storages: dict[str, str] = {}  #: kind to the storage of its objects
         self._revision = -1  #: the revision of the table of kinds from which `_storages` was made
         for storage, kind_storage in store.storage.kind_storages.items():
             for key in kind_storage.keys:
-                self._on_write(storage, None, kind_storage.objects[key])
+                self._on_write(storage, None, kind_storage.objects[key], 0)
         store.storage.listeners.append(self._written)
+        store.storage.on_publish.append(self._wake)
 
     # What controllers look up
 
@@ -61,14 +64,20 @@ class StoreLister(IndexedLister):
     # The store's feed
 
     def take(self) -> list[ObjectChange]:
-        """The changes since the last call, in order."""
-        taken, self._changes = self._changes, []
+        """The changes since the last call that watches may see, in order."""
+        count = bisect_right(self._versions, self.store.storage.published)
+        taken, self._changes = self._changes[:count], self._changes[count:]
+        del self._versions[:count]
         return taken
 
-    def _written(self, storage: str, event: WatchEvent) -> None:
-        self._on_write(storage, event.previous, None if event.type == "DELETED" else event.object)
+    def _wake(self) -> None:
+        if self.wake is not None and self._versions and self._versions[0] <= self.store.storage.published:
+            self.wake()
 
-    def _on_write(self, storage: str, old: Object | None, new: Object | None) -> None:
+    def _written(self, storage: str, event: WatchEvent) -> None:
+        self._on_write(storage, event.previous, None if event.type == "DELETED" else event.object, event.resource_version)
+
+    def _on_write(self, storage: str, old: Object | None, new: Object | None, version: int) -> None:
         if storage == "events":  # no controller looks at events, and there are many of them
             return
         change = ObjectChange(old, new)
@@ -77,5 +86,6 @@ class StoreLister(IndexedLister):
         key = Key(metadata.get("namespace") or "", metadata["name"])
         self._index.changed(kind, key, old, new)
         self._changes.append(change)
-        if len(self._changes) == 1 and self.wake is not None:
-            self.wake()
+        self._versions.append(version)
+        if len(self._changes) == 1:
+            self._wake()

@@ -89,6 +89,7 @@ class Storage:
         self._history = 0  #: bytes of the JSON of the events of all kinds
         self._unpublished: list[tuple[KindStorage, WatchEvent]] = []
         self.listeners: list[Callable[[str, WatchEvent], None]] = []  #: called at every write, at once
+        self.on_publish: list[Callable[[], None]] = []  #: called when watches have been offered what the journal has
 
     def kind_storage(self, storage: str) -> KindStorage:
         kind_storage = self.kind_storages.get(storage)
@@ -173,6 +174,8 @@ class Storage:
                 watch.offer(event)
         del self._unpublished[:count]
         self.published = max(self.published, version)
+        for call in self.on_publish:
+            call()
 
     def restore(self, storage: str, key: Key, obj: Object) -> None:
         """Put back an object of a journal or archive, with the version that it has. Call this only before the first write and watch."""
