@@ -26,10 +26,24 @@ def test_a_bind_that_the_watch_has_not_shown_is_told_with_its_deadline() -> None
             await until(lambda: bool(api.placed()))
             name = next(iter(api.placed()))
             await until(lambda: scheduler.metrics.binds.value("bound") == 1)
-            status, found = await asked(scheduler, f"default/{name}")
-            assert (status, found["state"]["status"], found["state"]["node_name"]) == (200, "Binding", "a")
+            code, found = await asked(scheduler, f"default/{name}")
+            assert (code, found["state"]["status"], found["state"]["node_name"]) == (200, "Binding", "a")
             assert found["record"]["granted"] == "Binding" and found["record"]["until"] > scheduler.clock.now()
             assert (found["record"]["condition"], found["record"]["read"], found["pauses"]) == (None, None, {})
+
+    run(story())
+
+
+def test_a_bind_whose_answer_is_late_is_told_as_a_call_under_way() -> None:
+    async def story() -> None:
+        api = server("a")
+        api.gang("work", pods=1)
+        async with scheduling(Faulty(api, Faults(Plan({"bind": ["late answer"]})))) as scheduler:
+            await until(lambda: bool(api.placed()))
+            found = (await asked(scheduler, "default/work-0"))[1]
+            assert (found["calls"], found["record"]["granted"]) == ({"bind": "under way"}, None)
+            await until(lambda: scheduler.metrics.binds.value("bound") == 1)
+            assert (await asked(scheduler, "default/work-0"))[1]["calls"] == {}
 
     run(story())
 

@@ -1,7 +1,6 @@
 """Volcano's webhooks without HTTP: its admission rules behind the name of its service, which its configurations call.
 
-A refusal has the text
-of a webhook's refusal, and its code: 400, without a reason. The rules look objects up in the store.
+A refusal has the text of a webhook's refusal, and its code: 400, without a reason. The rules look objects up in the store.
 """
 
 from functools import partial

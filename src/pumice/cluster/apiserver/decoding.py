@@ -1,12 +1,9 @@
-"""Decoding: whether a value has the shape of its kind, and which of its fields are unknown or have a wrong type.
+"""The first step of every write: an object is brought into the shape of its kind, or refused.
 
-`conforms` answers yes or no as fast as Python can, as nearly every object is well-formed. Only if it answers no does `conformed` walk
-through the value again, with paths. It drops unknown fields and nulls, writes quantities in their canonical form, returns the paths of
-what it dropped, and raises an error for a wrong type in the words of the API server.
-
-The first step of every write: an object is brought into the shape of its kind, or refused.
-
-Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or ignored.
+Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or ignored. `conforms` answers yes or no as fast
+as Python can, as nearly every object is well-formed. Only if it answers no does `conformed` walk through the value again, with paths. It
+drops unknown fields and nulls, writes quantities in their canonical form, returns the paths of what it dropped, and raises an error for a
+wrong type in the words of the API server.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""The life of a pod on a node, in pure functions: in which phase it is, which stage comes next and when, what a kubelet writes into its
-status, and whether a node accepts it.
+"""The life of a pod on a node, in pure functions: in which phase it is, which stage comes next and when, and what a kubelet writes into
+its status. The kubelet (`kubelet.py`) carries it out; whether it accepts the pod at all is in `rejection.py`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -190,10 +190,12 @@ class Scheduler:
             return at(self.cluster)
 
     def notes_of(self, task: Task) -> dict[str, Any]:
-        """What is remembered of a pod besides the kept state: its place in the scheduling queue, its record, the pauses of its writes."""
+        """What is remembered of a pod besides the kept state: its place in the scheduling queue, the calls about it, its record, and the
+        pauses of its writes."""
         sent_status = self._sent_status
         pauses = sent_status.pauses.of(task.uid, task.key)
-        return {"queue": self._event_translation.place_of(task), "record": sent_status.pods.notes_of(task.uid), "pauses": pauses}
+        queue, calls = self._event_translation.place_of(task), self._sender.notes_of(task.uid)
+        return {"queue": queue, "calls": calls, "record": sent_status.pods.notes_of(task.uid), "pauses": pauses}
 
     def watch(self, observer: CycleObserver) -> None:
         """Let an observer follow all cycles from the next one on."""

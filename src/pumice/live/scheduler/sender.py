@@ -88,19 +88,19 @@ class Sender:
         self._reads: WorkQueue[ReadPod] = WorkQueue(few, self._read, self._on_fault)
         self._faults: WorkQueue[FailedRequest] = WorkQueue(few, lambda fault: self._on_fault(*fault), self._on_fault)
         self._rests: WorkQueue[PausedRead] = WorkQueue(RESTING_AT_ONCE, self._rest, self._on_fault)
-        self._lanes: tuple[WorkQueue[Any], ...] = (
-            self._evictions,
-            self._preparations,
-            self._binds,
-            self._gates,
-            self._marks,
-            self._writes,
-            self._conditions,
-            self._releases,
-            self._reads,
-            self._faults,
-            self._rests,
-        )
+        self._lanes: dict[str, WorkQueue[Any]] = {
+            "eviction": self._evictions,
+            "volumes and devices": self._preparations,
+            "bind": self._binds,
+            "gate": self._gates,
+            "condition": self._marks,
+            "status": self._writes,
+            "group condition": self._conditions,
+            "claim": self._releases,
+            "read": self._reads,
+            "fault": self._faults,
+            "pause before it is read": self._rests,
+        }
 
     def send(self, requests: Requests) -> None:
         for eviction in requests.evictions:
@@ -126,9 +126,13 @@ class Sender:
     def read_again(self, request: ReadPod) -> None:
         self._reads.put(request.pod.uid, request, request.pod.namespace)
 
+    def notes_of(self, uid: str) -> dict[str, str]:
+        """Which calls about a pod wait or are under way; a bind that is repeated is one call."""
+        return {name: state for name, lane in self._lanes.items() if (state := lane.state_of(uid))}
+
     @property
     def idle(self) -> bool:
-        return all(lane.idle for lane in self._lanes)
+        return all(lane.idle for lane in self._lanes.values())
 
     @property
     def binding(self) -> bool:
@@ -142,13 +146,13 @@ class Sender:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            for lane in self._lanes:
+            for lane in self._lanes.values():
                 tasks.create_task(lane.run())
 
     async def drained(self) -> None:
         """Wait until all requests so far have ended."""
         while not self.idle:
-            for lane in self._lanes:
+            for lane in self._lanes.values():
                 await lane.emptied()
 
     async def _on_fault(self, request: Any, error: Exception) -> None:

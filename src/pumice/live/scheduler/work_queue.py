@@ -36,6 +36,10 @@ class WorkQueue(Generic[T]):
         self._waiting.pop(key, None)
         self._settle()
 
+    def state_of(self, key: Hashable) -> str:
+        """Whether a request for the key waits or is under way; empty if there is none."""
+        return "under way" if key in self._flying else "waits" if key in self._waiting else ""
+
     @property
     def idle(self) -> bool:
         return self._empty.is_set()

@@ -7,7 +7,6 @@ that is read from files all such pods are reported (`unserved`).
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
 
 from pumice.api import did_you_mean
 from pumice.api.annotations import GROUP_NAME
@@ -15,9 +14,6 @@ from pumice.scheduler.framework.decisions import Decisions, Waiting
 from pumice.scheduler.framework.hook_answers import UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Task, status
-
-if TYPE_CHECKING:
-    pass
 
 GRACE_S = 5.0  #: for this time a new pod may be without its PodGroup
 

@@ -5,15 +5,12 @@ Statuses are the same bits as in `status.py`. Amounts are numbers: CPU and scala
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pumice.api.annotations import REVOCABLE_ZONE
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import CPU, MEMORY, Dimensions, Job, Nodes, Queue, Task, Vector
 from pumice.scheduler.model.task import as_pod
-
-if TYPE_CHECKING:
-    pass
 
 Body = dict[str, Any]
 
