@@ -129,6 +129,7 @@ STORIES = [
     Story("NodeVolumeLimits", EventKind.POD_GONE, (A, *LIMITED), act(gone, 0)),
     Story("NodeVolumeLimits", EventKind.CSI_NODE, (A, *LIMITED), act(limit, "a", 2)),
     Story("NodeVolumeLimits", EventKind.ATTACHMENT, (A, *ATTACHED, waits(MINE)), act(detached, "c1", "a")),
+    Story("NodeVolumeLimits", EventKind.ATTACHMENT, (A, *LIMITED), act(attached, "c0", "a"), how="its-own"),
     Story("NodeVolumeLimits", EventKind.NODE_ADDED, (A, *LIMITED), B),
     Story("NodeVolumeLimits", EventKind.VOLUME_CLAIM, (A, *LIMITED), act(no_claim, "c1")),
     Story("VolumeBinding", EventKind.NODE_LABELS, (A, *whole("c0", "y", "affinity"), waits(MINE)), A_TO_Y),

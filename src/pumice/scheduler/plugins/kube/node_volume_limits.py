@@ -107,12 +107,6 @@ def _limits_of(node: CSINode | None) -> dict[str, float]:
 
 
 class Attached(NamedTuple):
-    """How many volumes of each CSI driver are attached per row: each volume once, however many pods mount it.
-
-    Volumes count that pods on the node mount or that VolumeAttachments name: the latter stay attached for a while after their pods are
-    gone. They are counted at the first question, and again when volumes, claims or attachments have changed since.
-    """
-
     driver: str
     handle: str
 
@@ -138,6 +132,12 @@ def _by_driver(volume: PersistentVolume) -> set[Attached]:
 
 
 class Attachments(Index):
+    """How many volumes of each CSI driver are attached per row: each volume once, however many pods mount it.
+
+    Volumes count that pods on the node mount or that VolumeAttachments name: the latter stay attached for a while after their pods are
+    gone. They are counted at the first question, and again when volumes, claims or attachments have changed since.
+    """
+
     kinds = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "VolumeAttachment")
 
     def refresh(self) -> None:
@@ -191,8 +191,12 @@ def _takes_more(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     return any(limit > before.get(name, -1) for name, limit in after.items())
 
 
-def _detached(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
-    return event.new is None
+def _counts_less(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether a volume is no longer attached to a node, or one of the pod's own is now, so that the pod adds none there."""
+    if event.new is None:
+        return True
+    volume = cluster.of("PersistentVolume").get(event.new.spec.source.persistent_volume_name or "")
+    return volume is not None and not attached_by(cluster, task).isdisjoint(_by_driver(volume))
 
 
 PLUGIN = KubePlugin(
@@ -203,7 +207,7 @@ PLUGIN = KubePlugin(
         EventKind.POD_GONE: had_claims,
         EventKind.VOLUME_CLAIM: uses_claim_or_room,
         EventKind.CSI_NODE: _takes_more,
-        EventKind.ATTACHMENT: _detached,
+        EventKind.ATTACHMENT: _counts_less,
         EventKind.NODE_ADDED: always,
     },
 )
