@@ -104,3 +104,19 @@ def test_files_are_planned_but_nothing_is_applied_to_them(tmp_path: Path) -> Non
     assert CliRunner().invoke(cli, ["defrag", "-f", str(file)]).stdout == "No node can be emptied by moves.\n"
     refused = CliRunner().invoke(cli, ["defrag", "-f", str(file), "--apply"])
     assert refused.exit_code == 2 and "--apply is for a live cluster" in refused.output
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("--minimum-run-time", "soon"), "Invalid value for '--minimum-run-time': \"soon\" is not a duration"),
+        (("--maximum-lost-work=-5m",), "Invalid value for '--maximum-lost-work': \"-5m\" is out of range"),
+        (("--protect-queue", "tema"), '--protect-queue: there is no queue "tema"; did you mean "team"?'),
+    ],
+)
+def test_what_would_protect_nobody_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    file = tmp_path / "queue.yaml"
+    file.write_text("apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: team}\n")
+    found = CliRunner().invoke(cli, ["defrag", "-f", str(file), *words])
+    assert found.exit_code and message in (found.output + str(found.exception))
+    assert CliRunner().invoke(cli, ["defrag", "-f", str(file), "--protect-queue", "team", "--maximum-lost-work", "30m"]).exit_code == 0

@@ -10,6 +10,7 @@ import msgspec
 
 from pumice.answers.defrag import Defrag, Step, defrag as plan_of
 from pumice.answers.text import defragmentation
+from pumice.api import InputError, did_you_mean, duration
 from pumice.api.kinds import NODES, PODS, ObjectRef
 from pumice.api.plural import counted
 from pumice.cli.inputs import Inputs, input_options, load
@@ -26,11 +27,23 @@ POLL_S = 0.5
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction"}
 
 
+def _duration(context: click.Context, option: click.Parameter, text: str) -> str:
+    """The text, if it is empty or a duration. Others would stand for no limit."""
+    try:
+        if text and duration(text) < 0:
+            raise ValueError(f'"{text}" is out of range')
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return text
+
+
 @click.command()
 @input_options
 @click.option("--most", default=0, type=click.IntRange(0), help="Move at most so many pods. Default: any number.")
-@click.option("--minimum-run-time", default="5m", show_default=True, help="Pods that have run for less are not moved.")
-@click.option("--maximum-lost-work", default="", help="Pods that would have to repeat more work are not moved, such as 30m.")
+@click.option("--minimum-run-time", default="5m", show_default=True, callback=_duration, help="Pods that have run for less are not moved.")
+@click.option(
+    "--maximum-lost-work", default="", callback=_duration, help="Pods that would have to repeat more work are not moved, such as 30m."
+)
 @click.option("--protect-queue", "queues", multiple=True, metavar="QUEUE", help="Pods of this queue are not moved. May be repeated.")
 @click.option("--protect-namespace", "namespaces", multiple=True, metavar="NAME", help="Nor those of this namespace. May be repeated.")
 @click.option("--now", help="The instant of the plan, such as 2026-01-01T12:00:00Z. Default: now.")
@@ -60,6 +73,9 @@ def defrag(
     if is_applied and not given.from_cluster:
         raise click.UsageError("--apply is for a live cluster, not for files or recordings")
     cluster, policy = load(given, moment)
+    for queue in queues:
+        if queue not in cluster.queues:
+            raise InputError(f'there is no queue "{queue}"{did_you_mean(queue, cluster.queues)}', where="--protect-queue")
     rules = MoveRules(
         moves_per_cycle=most,
         minimum_run_time=minimum_run_time,
