@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import POD_GROUPS, PODS, QUEUES
 from pumice.client.odd_json import DEEPEST, readable
 from pumice.client.transport import Transport
@@ -204,5 +205,30 @@ def test_a_request_that_trips_over_a_fault_of_ours_is_tried_again_and_the_others
                 assert "failed by a fault of ours: a fault of ours" in caplog.text
             scheduler.cluster.check()
         assert not api.breaches
+
+    run(story())
+
+
+def test_a_pod_that_cannot_even_be_read_after_a_fault_ends_no_program() -> None:
+    async def story() -> None:
+        api = server("a")
+        server_that_baffles = Baffling(Baffling(api, "get", 2), "bind", 1)
+        async with scheduling(server_that_baffles) as scheduler:
+            api.gang("train", pods=1)
+            await until(lambda: len(api.placed("train")) == 1)
+            assert 'pumice_requests_amiss_total{request="ReadPod"} 2' in scheduler.metrics.page()
+
+    run(story())
+
+
+def test_a_gate_that_cannot_be_opened_for_a_fault_of_ours_is_opened_later() -> None:
+    async def story() -> None:
+        api = server("a")
+        api.gang("train", pods=1)
+        found = api.found(PODS, "train-0")
+        gated = {"annotations": {**found["metadata"]["annotations"], QUEUE_GATE: "true"}}
+        api.put(PODS, "train-0", metadata=gated, spec={**found["spec"], "schedulingGates": [{"name": QUEUE_GATE}]}, status=found["status"])
+        async with scheduling(Baffling(api, "status of pods", 2)):
+            await until(lambda: len(api.placed("train")) == 1)
 
     run(story())

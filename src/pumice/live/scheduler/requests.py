@@ -2,8 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from msgspec import Struct
-
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.events import EventRecord
 from pumice.live.scheduler.prerequisites import NONE, Prerequisites
@@ -39,13 +37,13 @@ class MarkPod(NamedTuple):
     nominated: str | None
 
 
-class OpenGate(Struct, frozen=True):
+class OpenGate(NamedTuple):
     """Take the queue's scheduling gate from a pod: its queue has room for it."""
 
     pod: ObjectRef
 
 
-class ReadPod(Struct, frozen=True):
+class ReadPod(NamedTuple):
     """Read a pod whose `assumed` status the server has not confirmed."""
 
     pod: ObjectRef

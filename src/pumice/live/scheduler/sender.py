@@ -13,9 +13,7 @@ first waits for them in a lane of its own, which is wide enough that slow storag
 import asyncio
 from collections.abc import Awaitable, Mapping
 from http import HTTPStatus
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from pumice.api import rfc3339
 from pumice.api.annotations import HELD_PLACES, QUEUE_GATE
@@ -58,7 +56,7 @@ RESTING_AT_ONCE = 1024  #: pods that wait at the same time to be read again, aft
 ENDING_S = 15.0  #: a pod whose namespace is being deleted should be gone after so long
 
 
-class PausedRead(Struct, frozen=True):
+class PausedRead(NamedTuple):
     request: ReadPod
     pause_s: float
 
