@@ -44,6 +44,8 @@ def _wrong_with(value: Any) -> str:
 
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_STRATEGIES = ("Recreate", "RollingUpdate")
+_INGRESS_CLASS = "kubernetes.io/ingress.class"
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 
 
@@ -76,6 +78,13 @@ def service_causes(service: Object, old: Object | None) -> Causes:
     return [invalid("spec.clusterIPs[0]", spec["clusterIPs"], "may not change once set")]
 
 
+def ingress_causes(ingress: Object, old: Object | None) -> Causes:
+    name, stated = (ingress.get("spec") or {}).get("ingressClassName"), (ingress["metadata"].get("annotations") or {}).get(_INGRESS_CLASS)
+    if old is not None or None in (name, stated) or name == stated:
+        return []
+    return [invalid(f"annotations.{_INGRESS_CLASS}", stated, "must match `ingressClassName` when both are specified")]
+
+
 def quota_causes(quota: Object, old: Object | None) -> Causes:
     scopes, before = ((state.get("spec") or {}).get("scopes") or [] for state in (quota, old or quota))
     return [] if {*scopes} == {*before} else [invalid("spec.scopes", scopes, "field is immutable")]
@@ -85,7 +94,7 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
     spec = workload["spec"]
     found = negative("spec", spec, "replicas")
     selector = spec.get("selector")
-    if not selector:
+    if selector is None or (workload["kind"] == "ReplicationController" and not selector):
         return found + missing("spec", spec, "selector")
     if old is not None and workload["kind"] != "ReplicationController" and selector != old["spec"].get("selector"):
         found.append(invalid("spec.selector", selector, "field is immutable"))
@@ -125,7 +134,8 @@ def _rollout_causes(workload: Object, old: Object | None) -> Causes:
     rolling = (spec.get("strategy") or spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
     surge, unavailable = (rolling.get(field) in (0, "0%") for field in ("maxSurge", "maxUnavailable"))
     if kind == "Deployment":
-        way = "spec.strategy.rollingUpdate"
+        way, strategy = "spec.strategy.rollingUpdate", internal(shape_of("apps.v1.DeploymentStrategy"), spec["strategy"])
+        found += unsupported("spec.strategy", strategy, _STRATEGIES) if strategy["Type"] not in _STRATEGIES else []
         if spec["strategy"]["type"] == "Recreate" and "rollingUpdate" in spec["strategy"]:
             found.append(forbidden(way, "may not be specified when strategy `type` is 'Recreate'"))
         elif surge and unavailable:

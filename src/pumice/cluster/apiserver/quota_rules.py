@@ -92,23 +92,25 @@ def _limit(limit: Object) -> Iterator[Cause]:
         yield from _order(name, {side: str(limit[side][name]) for side in sides if name in (limit.get(side) or {})})
 
 
-#: a side, what it must not be above, and which of both is at fault, with what the words call them
+#: a side, the side that it must not be above, the side that is at fault, and the side that is shown
 _RISING = (
-    ("min", "max", "min", "min", "max"),
-    ("min", "defaultRequest", "defaultRequest", "min", "default request"),
-    ("defaultRequest", "max", "defaultRequest", "default request", "max"),
-    ("defaultRequest", "default", "defaultRequest", "default request", "default limit"),
-    ("min", "default", "default", "min", "default"),
-    ("default", "max", "default", "default", "max"),
+    ("min", "max", "min", "min"),
+    ("min", "defaultRequest", "defaultRequest", "defaultRequest"),
+    ("defaultRequest", "max", "defaultRequest", "defaultRequest"),
+    ("defaultRequest", "default", "defaultRequest", "defaultRequest"),
+    ("min", "default", "default", "min"),
+    ("default", "max", "default", "max"),
 )
 
 
 def _order(name: str, stated: dict[str, str]) -> Iterator[Cause]:
     amounts = {side: quantity(amount).milli for side, amount in stated.items()}
-    for low, high, place, lower, higher in _RISING:
+    for low, high, at_fault, shown in _RISING:
         if low in stated and high in stated and amounts[low] > amounts[high]:
-            shown = stated[high if place == "default" and high == "max" else low if place == "default" else place]
-            yield invalid(f"{place}[{name}]", shown, f"{lower} value {stated[low]} is greater than {higher} value {stated[high]}")
+            words = [side.replace("defaultRequest", "default request") for side in (low, high)]
+            words[1] = "default limit" if (low, high) == ("defaultRequest", "default") else words[1]
+            text = f"{words[0]} value {stated[low]} is greater than {words[1]} value {stated[high]}"
+            yield invalid(f"{at_fault}[{name}]", stated[shown], text)
     ratio, place = amounts.get("maxLimitRequestRatio"), f"maxLimitRequestRatio[{name}]"
     if ratio is not None and ratio < 1000:
         yield invalid(place, stated["maxLimitRequestRatio"], f"ratio {stated['maxLimitRequestRatio']} is less than 1")

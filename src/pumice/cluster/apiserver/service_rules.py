@@ -10,7 +10,20 @@ from pumice.cluster.apiserver.field_rules import Cause, compact, duplicates, for
 from pumice.cluster.apiserver.ip_rules import fault_of_cidr, fault_of_ip
 
 _OF_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
+_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _DAY_S = 86400
+
+
+def _service(service: Object) -> Iterator[Cause]:
+    spec, place = service.get("spec") or {}, f"metadata.annotations[{_RANGES}]"
+    stated = (service["metadata"].get("annotations") or {}).get(_RANGES)
+    if stated is None or spec.get("loadBalancerSourceRanges"):
+        return
+    if spec.get("type") != "LoadBalancer":
+        yield forbidden(place, _OF_BALANCERS)
+    for text in stated.split(",") if stated.strip() else ():
+        if fault := fault_of_cidr(text.strip()):
+            yield invalid(place, text.strip(), fault)
 
 
 def _spec(spec: Object) -> Iterator[Cause]:
@@ -88,4 +101,4 @@ def _client(client: Object) -> Iterator[Cause]:
         yield invalid("timeoutSeconds", seconds, f"must be greater than 0 and less than {_DAY_S}")
 
 
-CHECKS = {"ClientIPConfig": _client, "ServiceSpec": _spec}
+CHECKS = {"ClientIPConfig": _client, "Service": _service, "ServiceSpec": _spec}

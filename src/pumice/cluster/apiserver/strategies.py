@@ -247,6 +247,7 @@ _TABLE = {
     "priorityclasses.scheduling.k8s.io": Strategy(default=_OF_PRIORITIES, causes=object_checks.priority_class_causes),
     **dict.fromkeys(group_checks.GROUPS, Strategy(started(), group_checks.default_group)),
     group_checks.WORKLOADS: Strategy(default=group_checks.default_workload),
+    "ingresses.networking.k8s.io": Strategy(started(), causes=object_checks.ingress_causes),
     "storageclasses.storage.k8s.io": Strategy(default=filled(reclaimPolicy="Delete", volumeBindingMode="Immediate")),
     signing.REQUESTS: Strategy(_no_status, causes=signing.request_causes),
     "deviceclasses.resource.k8s.io": Strategy(causes=device_checks.class_causes),
