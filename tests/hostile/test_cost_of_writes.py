@@ -254,7 +254,7 @@ def quota(size: int) -> Object:
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "q"},
-        "spec": {"hard": {f"requests.x/{n}": "1" for n in range(size)}},
+        "spec": {"hard": {f"requests.x{size}/{n}": "1" for n in range(size)}},  # names of its own: they are remembered
     }
 
 
