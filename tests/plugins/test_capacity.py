@@ -60,7 +60,7 @@ def test_no_task_of_a_queue_may_go_that_holds_no_more_than_it_deserves(tiers: An
     with opened(made, *tiers) as session:
 
         def spares(*names: str) -> bool:
-            return session.spares_all("reclaimable", made.tasks["default/taker"], [made.tasks[f"default/{name}"] for name in names])
+            return not session.unspared("reclaimable", made.tasks["default/taker"], [made.tasks[f"default/{name}"] for name in names])
 
         assert [spares(name) for name in ("fair", "none", "greedy", "stray")] == [True, False, False, True]
         assert not spares("fair", "greedy")

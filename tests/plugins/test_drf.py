@@ -31,7 +31,7 @@ def test_who_would_still_have_no_less_may_be_preempted(held: int, goes: bool) ->
     with opened(made, "drf") as session:
         others = [t for t in made.tasks.values() if t.job and t.job.name == "rich"]
         victims = session.preemptable(made.tasks["default/poor-0"], others)
-        assert session.spares_all("preemptable", made.tasks["default/poor-0"], others) != goes
+        assert bool(session.unspared("preemptable", made.tasks["default/poor-0"], others)) == goes
         spared = session.spared_rows("preemptable", made.tasks["default/poor-0"])
         assert isinstance(spared, np.ndarray) and spared.tolist() == [not goes, True]  # on the other node nobody has as much
         assert session.spared_rows("reclaimable", made.tasks["default/poor-0"]) is True  # no plugin lets anybody go by this hook
@@ -174,7 +174,7 @@ def test_asking_for_victims_leaves_the_shares_as_they_were() -> None:
         before = [(node.share, node.saturated) for node in tree.root.children.values()]
         existing = [task for task in made.tasks.values() if task.node >= 0]
         named = session.reclaimable(made.tasks["default/b"], existing)
-        assert not session.spares_all("reclaimable", made.tasks["default/b"], existing)
+        assert session.unspared("reclaimable", made.tasks["default/b"], existing) == existing
         assert session.queue_before(made.queues["b"], made.queues["a"])
         assert [(node.share, node.saturated) for node in tree.root.children.values()] == before
     assert [task.name for task in named] == [f"a-{number}" for number in range(4)]

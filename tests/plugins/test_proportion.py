@@ -268,13 +268,13 @@ def test_only_jobs_of_queues_that_hold_more_than_they_deserve_may_lose_tasks() -
         assert session.exposes_any("reclaimable") and session.exposed("reclaimable") == {made.jobs["default/rich"]}
         assert not session.exposes_any("preemptable")
         waits, runs = made.tasks["default/poor-1"], made.tasks["default/rich-0"]
-        assert not session.spares_all("reclaimable", waits, [runs]) and session.spared_rows("reclaimable", waits) is False
+        assert session.unspared("reclaimable", waits, [runs]) == [runs] and session.spared_rows("reclaimable", waits) is False
     made.remove("Pod", "default/rich-3")
     made.remove("Pod", "default/rich-2")
     with opened(made, *TIERS) as session:
         assert not [*session.plugin("proportion").exposes()]
     with opened(made, "{name: proportion}, predicates") as session:
-        assert not session.exposes_any("reclaimable") and session.spares_all("reclaimable", waits, [runs])
+        assert not session.exposes_any("reclaimable") and not session.unspared("reclaimable", waits, [runs])
         assert session.spared_rows("reclaimable", waits) is True
     with opened(made, "gang", "{name: proportion, enabledAllocatable: false}, predicates") as session:  # then it may come to hold more
         assert session.plugin("proportion").exposes() is None

@@ -16,7 +16,7 @@ from pumice.scheduler.eviction.candidates import EvictionCandidates
 from pumice.scheduler.eviction.make_room import is_worth_it
 from pumice.scheduler.eviction.permitted_victims import PermittedVictims
 from pumice.scheduler.eviction.search import Search, in_task_order
-from pumice.scheduler.eviction.victims import Budget, permitted_victims
+from pumice.scheduler.eviction.victims import Budget
 from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.job_classes import age
 from pumice.scheduler.framework.policy import Action
@@ -108,9 +108,8 @@ class PreemptSearch(Search):
         assert job is not None
         return self.session.eviction_cache_key("preemptable", task), task.best_effort, job.uid if job.count(status.PREEMPTABLE) else ""
 
-    def victims(self, task: Task, row: int) -> list[Task]:
-        candidates = [v for v in self.candidates.victims(row) if self._concerns(task, v)]
-        return permitted_victims(self.session, task, candidates, self.hook)
+    def eligible(self, task: Task, row: int) -> list[Task]:
+        return [victim for victim in self.candidates.victims(row) if self._concerns(task, victim)]
 
     def _concerns(self, task: Task, victim: Task) -> bool:
         return (self.within is not None or victim.job is not task.job) and (victim.best_effort or not task.best_effort)

@@ -15,7 +15,7 @@ from msgspec import field
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.eviction.candidates import EvictionCandidates
 from pumice.scheduler.eviction.search import Search
-from pumice.scheduler.eviction.victims import Budget, permitted_victims
+from pumice.scheduler.eviction.victims import Budget
 from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
@@ -66,11 +66,8 @@ class ReclaimSearch(Search):
     def evictor_class(self, task: Task) -> Hashable:
         return self.session.eviction_cache_key("reclaimable", task)
 
-    def victims(self, task: Task, row: int) -> list[Task]:
-        victims = permitted_victims(self.session, task, self.candidates.victims(row), self.hook)
-        if not victims and self.candidates.spared is not None:
-            self.candidates.spared.ask(task, row)
-        return victims
+    def eligible(self, task: Task, row: int) -> list[Task]:
+        return self.candidates.victims(row)
 
     def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
         """Only nodes with tasks that may be evicted, even if the room is enough without that."""

@@ -38,7 +38,7 @@ class SparedRows:
 
     def ask(self, evictor: Task, row: int) -> None:
         victims = [task for task in self._session.nodes.tasks[row].values() if self._eligible(task)]
-        self.now()[row] = self._session.spares_all("reclaimable", evictor, victims)
+        self.now()[row] = not self._session.unspared("reclaimable", evictor, victims)
 
 
 class EvictionCandidates:

@@ -11,11 +11,11 @@ from typing import Literal
 
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.eviction.candidates import EvictionCandidates
-from pumice.scheduler.eviction.make_room import fits_now, is_worth_it, make_room, pipeline_if_it_fits
+from pumice.scheduler.eviction.make_room import could_fit, fits_now, is_worth_it, make_room, pipeline_if_it_fits
 from pumice.scheduler.eviction.permitted_victims import PermittedVictims, VictimCache
 from pumice.scheduler.eviction.pick_node import Candidate, cost
 from pumice.scheduler.eviction.topology_aware_dry_run import EvictionDryRun
-from pumice.scheduler.eviction.victims import Budget, needed
+from pumice.scheduler.eviction.victims import Budget, needed, permitted_victims
 from pumice.scheduler.framework.journal import Operation
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
@@ -43,8 +43,8 @@ class Search:
         """A key that is equal for tasks with the same possible victims."""
         raise NotImplementedError
 
-    def victims(self, task: Task, row: int) -> list[Task]:
-        """Tasks on a node that may go for this one, the least important first."""
+    def eligible(self, task: Task, row: int) -> list[Task]:
+        """Tasks on a node that may go for this one, if plugins permit it."""
         raise NotImplementedError
 
     def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
@@ -105,13 +105,25 @@ class Search:
         if self.budget.spare:
             return self.try_cheapest(task, statement, evaluation, rows, known)
         for row in rows:
-            victims = self.victims(task, row)
-            known.note(row, victims)
-            evicted = make_room(statement, task, row, victims, self.action, evaluation)
+            victims = self.victims(task, row, known)
+            evicted = -1 if victims is None else make_room(statement, task, row, victims, self.action, evaluation)
             if evicted >= 0:
                 statement.pipeline(task, row, evicted=evicted > 0)
                 return True
         return False
+
+    def victims(self, task: Task, row: int, known: PermittedVictims) -> list[Task] | None:
+        """Tasks on a node that may go for this one, the least important first. None, without asking all that plugins know, if there is too
+        little room even when all are gone that might go."""
+        session, eligible = self.session, self.eligible(task, row)
+        victims = session.unspared(self.hook, task, eligible)
+        if not victims and self.candidates.spared is not None:
+            self.candidates.spared.ask(task, row)
+        is_enough = could_fit(session, task, row, victims)
+        if victims and is_enough:
+            victims = permitted_victims(session, task, eligible, self.hook)
+        known.note(row, victims)
+        return victims if is_enough else None
 
     def try_cheapest(
         self,
@@ -128,9 +140,8 @@ class Search:
         enough = self.budget.enough(len(self.session.nodes))
         found: list[Candidate] = []
         for row in rows:
-            permitted = self.victims(task, row)
-            known.note(row, permitted)
-            victims = run.victims(row, permitted)
+            permitted = self.victims(task, row, known)
+            victims = None if permitted is None else run.victims(row, permitted)
             if victims or (victims is not None and without_victims):
                 found.append(Candidate(row, victims))
             if len(found) == enough or (found and not found[-1].victims):

@@ -18,8 +18,6 @@ def permitted_victims(session: Session, preemptor: Task, candidates: list[Task],
     """The candidates that plugins let go, the least important first. Plugins get them in this order too, so that a gang loses its least
     important pods first."""
     candidates = session.past_evictions.sparing(preemptor, candidates)
-    if not candidates or session.spares_all(hook, preemptor, candidates):
-        return []
     in_order = victim_order(session, preemptor, candidates)
     ask = session.preemptable if hook == "preemptable" else session.reclaimable
     accepted = {task.uid for task in ask(preemptor, in_order)}

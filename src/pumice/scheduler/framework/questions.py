@@ -285,13 +285,13 @@ class Questions:
         answers = [method.__self__.exposes() for method in tier]  # type: ignore[attr-defined]
         return [jobs for jobs in answers if jobs is not None]
 
-    def spares_all(self, hook: str, evictor: Task, tasks: Victims) -> bool:
-        """Whether certainly none of these tasks may go now: in each tier some plugin spares them all."""
+    def unspared(self, hook: str, evictor: Task, tasks: Victims) -> Victims:
+        """Those of these tasks that might go now: in some tier no plugin spares them."""
         if hook not in self._sparing:
             known = self.plugins.are_trusted and self.policy.shortcuts
             tiers = filter(None, self.plugins.tiers[hook])
             self._sparing[hook] = [[method.__self__.spares for method in tier] if known else [] for tier in tiers]  # type: ignore[attr-defined]
-        return all(any(all(spares(evictor, task) for task in tasks) for spares in tier) for tier in self._sparing[hook])
+        return [task for task in tasks if any(not any(spares(evictor, task) for spares in tier) for tier in self._sparing[hook])]
 
     def spared_rows(self, hook: str, evictor: Task) -> Mask | bool:
         """The nodes where certainly no task may go now for this one, True for all: in each tier some plugin spares all tasks there."""

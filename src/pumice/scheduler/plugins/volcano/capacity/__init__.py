@@ -18,7 +18,6 @@ import numpy as np
 from msgspec import field
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.scheduler.eviction.victims import victim_order
 from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.moved_jobs import MovedJobs
 from pumice.scheduler.framework.plugin import Plugin
@@ -240,7 +239,7 @@ class Capacity(Plugin):
         asked = asked_for(reclaimer.template.request)
         books = Books(self._accounts)
         victims = []
-        for task in victim_order(self.session, reclaimer, candidates):
+        for task in candidates:
             owner = self._account(_queue_of(task))
             if owner is None or not (asked & asked_for(task.template.request)).any():
                 continue
