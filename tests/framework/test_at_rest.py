@@ -352,8 +352,8 @@ def test_a_job_rests_whose_pods_have_a_nominated_node_that_is_of_no_use(actions:
 
 def test_gangreclaim_looks_at_a_job_only_if_its_queue_may_take_room_for_all_its_pods() -> None:
     policy = evicting("allocate, gangreclaim", "capacity")
-    poor = [queue("poor").capability(cpu=2), *gang("few", 2, 1, of="poor"), *gang("many", 3, 1, 1, of="poor")]
-    made = full(*poor, policy=policy)
+    made = full(queue("poor").capability(cpu=2), *gang("few", 2, 1, of="poor"), *gang("many", 3, 1, 1, of="poor"), policy=policy)
+    made.put(*queue("poor").capability(cpu=2).deserves(cpu=2).build())
     with Session(made, policy, NOW + 1) as session:
         all_may_go = session.nodes.allocatable - session.nodes.future_idle
         found = hopes.Hopes(session, lambda job: True, evictable=all_may_go, nominates=True, takes_for_all=True).of(made.queues["poor"])

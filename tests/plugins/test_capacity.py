@@ -42,10 +42,11 @@ def test_a_closed_queue_has_no_room_for_anybody() -> None:
 def test_a_queue_that_holds_what_it_deserves_of_all_that_it_asks_for_takes_nothing_from_others() -> None:
     jobs = podgroup("a").queue("q").admitted().pods(2, cpu=1), podgroup("b").queue("full").admitted().pods(2, cpu=1)
     runs = podgroup("c").queue("full").phase("Running"), pod("c").gang("c").cpu(1).on("n")
-    made = cluster(NODE, queue("q").deserves(cpu=1), queue("full").deserves(memory=1), *jobs, *runs)
+    none = podgroup("d").queue("none").admitted().pods(1, cpu=1)  # it deserves nothing, and holds no more
+    made = cluster(NODE, queue("q").deserves(cpu=1), queue("full").deserves(memory=1), queue("none"), *jobs, *runs, *none)
     with opened(made, *TIERS) as session:
         capacity = session.plugin("capacity")
-        assert (capacity.preemptive_room(made.queues["full"]) < 0).all()
+        assert (capacity.preemptive_room(made.queues["full"]) < 0).all() and (capacity.preemptive_room(made.queues["none"]) < 0).all()
         assert (capacity.preemptive_room(made.queues["q"]) >= 0).all()
 
 

@@ -173,15 +173,18 @@ class Hopes:
         """Whether nobody would be evicted for the job now."""
         if self._one_by_one and not self._needs.holds[slot]:
             return True
-        return all(np.all(self._session.spared_rows(self._hook, task)) for task in job.pending.values())
+        by_template = {task.template: task for task in job.pending.values()}
+        spared = (self._session.spared_rows(self._hook, task) for task in by_template.values())
+        return all(rows if isinstance(rows, bool) else rows.all() for rows in spared)
 
     def _has_room_left(self, slot: int) -> bool:
         """Whether there might be room for such jobs without evictions. All that might be helped are compared at once."""
         if self._left[0] != self._session.changes:
             nodes, slots = self._session.nodes, np.flatnonzero(self._hopeful)
             rows = np.flatnonzero(nodes.alive & self._needs.room_for_any(slots, nodes.future_idle))
-            found = np.zeros(len(self._hopeful), bool)
-            found[slots] = self._needs.enough(slots, nodes.future_idle[:, rows], self._least[slots])
+            found = self._hopeful.copy()
+            if len(slots) * len(rows) <= QUICK:
+                found[slots] = self._needs.enough(slots, nodes.future_idle[:, rows], self._least[slots])
             self._left = self._session.changes, found
         return bool(self._left[1][slot])
 

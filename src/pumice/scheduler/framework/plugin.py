@@ -76,7 +76,7 @@ class Plugin:
 
     def spares_rows(self, evictor: Task) -> Mask | bool:
         """The nodes on which the plugin would now refuse all tasks to the evictor in `preemptable` and `reclaimable`, True for all nodes.
-        This, too, only saves questions."""
+        This, too, only saves questions. Of the evictor it depends on its job and its template alone."""
         return False
 
     def class_key(self, job: Job) -> Hashable:

@@ -31,6 +31,8 @@ from pumice.scheduler.plugins.volcano.capacity.accounts import QueueAccount, fla
 from pumice.scheduler.plugins.volcano.capacity.device_quotas import Devices
 from pumice.scheduler.plugins.volcano.capacity.hierarchy import Tree
 
+LEAST = 1.0  #: the least that a pod can request of what it requests at all
+
 
 class CapacityArgs(PastUsageArgs):
     devices: bool = field(name="capacity.DynamicResourceAllocationEnable", default=True)
@@ -228,7 +230,7 @@ class Capacity(Plugin):
     def preemptive_room(self, queue: Queue) -> Vector:
         account = self._account(queue)
         asked = asked_for(queue.pending)
-        if account is None or not queue.open or not self._lacks(account, asked, 0.0):
+        if account is None or not queue.open or not self._lacks(account, asked, LEAST):
             return np.full_like(queue.held, -np.inf)
         return room_within(account.held, account.limit)
 
