@@ -2,10 +2,11 @@
 
 Both stand before a real API server. What runs is there first. Then come trees and gangs, each when the one before has settled: first its
 pods, one after the other, then its groups from below. Scheduling gates hold the pods until all of them were surely seen: else the real one
-may begin with some of them. Compared is what settles: the places, who was evicted, and what the conditions of groups and pods say;
-not what is said of a group that had a placed pod, which the real one may write over before its watch has shown it. Among placements of
-equal score, and which of those that fail is told of, chance decides: a state that differs is played again, some times, and something that
-ours came to must be among what the real one came to. SEED and STATES choose the states.
+may begin with some of them. Compared is what settles: the places, who was evicted, and what the conditions of groups and pods say; not what
+is said of a group that had a placed pod, which the real one may write over before its watch has shown it. Among placements of equal score,
+which of those that fail is told of, and whether the real one returns a group to its queue before it has sent its evictions (then it may
+wait for minutes), chance decides: a state that differs is played again, some times, and something that ours came to must be among what the
+real one came to. SEED and STATES choose the states.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ LIMIT_S = 60
 STILL_S = 5.0  #: after so long without a change nothing more happens: back-offs last two seconds at most here
 UNTOLD_S = 20.0
 SEEN_S = 0.5  #: by then the watches of all kinds have shown what was written
-MORE_TURNS = {"kube-scheduler": 3, "pumice": 2}
+MORE_TURNS = {"kube-scheduler": 5, "pumice": 3}
 Body = dict[str, Any]
 Named = tuple[Kind, Body]
 Outcome = dict[str, Any]
