@@ -244,6 +244,23 @@ def test_while_a_disk_hangs_no_more_waits_for_it_and_then_a_new_file_begins(tmp_
     assert caplog.text.count("writing is too slow") == 1
 
 
+def test_a_disk_that_hangs_keeps_no_process_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_format, "CLOSING_S", 0.01)
+    goes_on = threading.Event()
+
+    def hanging() -> list[Entry]:
+        assert goes_on.wait(60)
+        return SAID
+
+    writer = Writer(tmp_path, Retention())
+    writer.begin(hanging)
+    writer.close()
+    monkeypatch.undo()
+    goes_on.set()
+    writer.close()
+    assert list(entries(files_of(tmp_path)[0], pytest.fail)) == SAID
+
+
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), LookupError("a fault of ours")])
 def test_a_disk_that_fails_ends_the_file_and_not_the_program(tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception) -> None:
     def full() -> list[Entry]:

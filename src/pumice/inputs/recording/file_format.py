@@ -31,6 +31,7 @@ LEVEL = 3
 NEVER = float("-inf")
 GATHER_S = 0.1  #: the most seconds of a recording that are lost when the process is killed, besides what is being written
 PAUSE_S = 60.0  #: seconds from the beginning of a file that could not be written to the next try
+CLOSING_S = 10.0  #: the most that the end of the process waits for the disk
 MOST_WAITING = 1000  #: batches in memory; if the disk is so slow that more would wait, they are dropped and the recording has a gap
 log = logging.getLogger(__name__)
 _lines = msgspec.json.Decoder(Entry)
@@ -124,9 +125,9 @@ class Writer:
             log.error("%s: writing is too slow, a part is left out", self._folder)
 
     def close(self) -> None:
-        """Write everything that waits, and end the thread."""
+        """Write everything that waits, and end the thread; a disk that hangs is not waited for."""
         self._waiting.put(None)
-        self._thread.join()
+        self._thread.join(CLOSING_S)
 
     def _run(self) -> None:
         while (waiting := self._waiting.get()) is not None:
