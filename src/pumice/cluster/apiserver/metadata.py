@@ -10,12 +10,13 @@ from pumice.cluster.apiserver.field_rules import Causes, invalid, missing
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.label_rules import annotation_causes, label_causes
 from pumice.cluster.apiserver.name_rules import named, named_object
-from pumice.cluster.apiserver.status import bad_request
+from pumice.cluster.apiserver.status import bad_request, conflict, stale
 
 _PATH_SEGMENT_KINDS = frozenset(
     {"rbac.authorization.k8s.io", "apiregistration.k8s.io"}
 )  #: groups whose objects may have any name that is a path segment
 _COLLECTING = ("orphan", "foregroundDeletion")  #: finalizers of the garbage collector
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace", "generation", "generateName")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -141,3 +142,23 @@ def _owner_causes(owners: list[Object], place: str) -> Causes:
         text = f'Only one reference can have Controller set to true. Found "true" in references for {both}'
         found.append(invalid(place, owners, text))
     return found
+
+
+def check_version(kind: ServedKind, name: str, metadata: dict[str, Any], old: Object) -> None:
+    """Raises StatusError 409 if a write was made for another version than the stored one."""
+    wanted = metadata.get("resourceVersion")
+    if wanted not in (None, "", "0", old["metadata"]["resourceVersion"]):
+        raise stale(kind.plural, kind.group, name)
+
+
+def keep_identity(kind: ServedKind, name: str, metadata: dict[str, Any], before: dict[str, Any]) -> None:
+    """Give the metadata of an update what no update changes. Raises StatusError 409 if it is about another object of this name."""
+    uid = metadata.get("uid")
+    if uid and uid != before["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
+        raise conflict(kind.plural, kind.group, name, why)
+    for field in _KEPT:
+        if field in before:
+            metadata[field] = before[field]
+        else:
+            metadata.pop(field, None)

@@ -33,7 +33,7 @@ from pumice.cluster.apiserver.garbage_collector import GarbageCollector
 from pumice.cluster.apiserver.gated_fields import drop_disabled
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.managed_fields import note_create, note_update
-from pumice.cluster.apiserver.metadata import check_head, count_generation, metadata_causes, set_identity
+from pumice.cluster.apiserver.metadata import check_head, check_version, count_generation, keep_identity, metadata_causes, set_identity
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending, call_about
 from pumice.cluster.apiserver.patch import PatchRequest, patched
 from pumice.cluster.apiserver.policies import KINDS as POLICIES, Policies
@@ -240,7 +240,7 @@ class Store:
             raise kind.not_found(key[1])
         if kind.versioned_update and not metadata.get("resourceVersion"):
             raise kind.invalid(key[1], [("metadata.resourceVersion", "Invalid value: 0: must be specified for an update")])
-        self._check_version(kind, key[1], obj["metadata"], old)
+        check_version(kind, key[1], obj["metadata"], old)
         return self.replace(kind, key, old, obj, subresource, options)
 
     def replace(
@@ -255,7 +255,7 @@ class Store:
     ) -> Object:
         """Replace the stored object `old` by `obj`, which is well-formed and may be changed here."""
         shown, kind = kind, kind.stored_as or kind
-        self._keep_identity(kind, key[1], obj["metadata"], old["metadata"])
+        keep_identity(kind, key[1], obj["metadata"], old["metadata"])
         obj = subresource_writes.kept(kind, obj, old, subresource)
         drop_disabled(kind.shape, obj, old, kind.gates)
         if subresource != "status":
@@ -301,7 +301,7 @@ class Store:
             if patch.type != "strategic":
                 raise
             raise status.invalid("", "", "", [("patch", f"Invalid value: {patch.body}: {error.patched}")]) from None
-        self._check_version(kind, name, obj["metadata"], old)
+        check_version(kind, name, obj["metadata"], old)
         if obj["metadata"].get("name") != name:
             raise status.bad_request("the name of the object does not match the name on the URL")
         return self.replace(kind, key, old, obj, subresource, options, patch.type == "apply")
@@ -432,30 +432,6 @@ class Store:
             return shown
         self.storage.put(kind.storage, key, obj)
         return seen_late(kind, shown, self.storage.remove(kind.storage, key))
-
-    def _check_version(self, kind: ServedKind, name: str, metadata: dict[str, Any], old: Object) -> None:
-        wanted = metadata.get("resourceVersion")
-        if wanted not in (None, "", "0", old["metadata"]["resourceVersion"]):
-            raise status.stale(kind.plural, kind.group, name)
-
-    def _keep_identity(self, kind: ServedKind, name: str, metadata: dict[str, Any], before: dict[str, Any]) -> None:
-        uid = metadata.get("uid")
-        if uid and uid != before["uid"]:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
-            raise status.conflict(kind.plural, kind.group, name, why)
-        for field in (
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "namespace",
-            "generation",
-            "generateName",
-        ):
-            if field in before:
-                metadata[field] = before[field]
-            else:
-                metadata.pop(field, None)
 
 
 def _own(obj: Object, kept: Object) -> Object:
