@@ -85,10 +85,10 @@ class Bench:
             if not at_once:
                 await asyncio.sleep(0)
 
-    async def until(self, holds: Callable[[], bool]) -> None:
+    async def until(self, holds: Callable[[], bool], every_s: float = 0.1) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while not holds():
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(every_s)
 
     def is_open(self) -> bool:
         """Whether all queues let jobs in."""
@@ -188,7 +188,7 @@ class Cohorts(NamedTuple):
                 for number in range(self.queues):
                     for stream in self.streams:
                         tasks.create_task(self._come(bench, f"cq-{cohort}-{number}", stream))
-        await bench.until(lambda: bench.ended() >= self.jobs)
+        await bench.until(lambda: bench.ended() >= self.jobs, every_s=2.0)
 
     async def _come(self, bench: Bench, name: str, stream: Stream) -> None:
         for number in range(stream.count):

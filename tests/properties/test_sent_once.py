@@ -8,9 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.inputs.offline import advance
-from pumice.live.scheduler.effects import effects
-from pumice.live.scheduler.sent_status import LONGEST_PAUSE_S, SentStatus
+from pumice.live.scheduler.effects import _are_due, effects
+from pumice.live.scheduler.sent_status import LONGEST_PAUSE_S, Quiet, SentStatus
 from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.framework.decisions import Conclusion, Unsaid
+from pumice.scheduler.framework.job_classes import Member
+from pumice.scheduler.model import Job
+from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.registry import PLUGINS
 from tests.properties.test_waiting import ACTIONS, CONFIGURATION, Fate, Life
 from tests.samples import times
@@ -80,3 +84,13 @@ def test_jobs_at_rest_have_said_the_same_once_their_messages_are_repeated() -> N
 @pytest.mark.parametrize("seed", range(1000, 1300))
 def test_the_same_over_many_operations(seed: int) -> None:
     live(seed, 100)
+
+
+@pytest.mark.parametrize(("resting", "pause_s"), [(1, 5.0), (5_000, 10.0)])
+def test_the_more_jobs_rest_the_less_often_it_is_found_out_why(resting: int, pause_s: float) -> None:
+    job, said = Job("default/a", Dimensions()), SentStatus()
+    said.quiet[job.uid] = Quiet(None, job.written, None, [], until=0.0)
+    at_rest = Conclusion([], [], [], Unsaid([[Member.of(job)] * resting], 0))
+    said.rest_reported_at = 100.0
+    assert [_are_due(at_rest, said, 100.0 + pause_s + more) for more in (-0.1, 0.0)] == [False, True]
+    assert said.rest_reported_at == 100.0 + pause_s

@@ -52,7 +52,8 @@ from pumice.scheduler.framework.policy import SCHEDULE
 from pumice.scheduler.model import INQUEUE, PENDING, UNKNOWN, Cluster, Job, Task, status
 from pumice.scheduler.model.shadow_group import is_shadow
 
-REST_S = 5.0  #: the time between two looks at why jobs at rest wait
+REST_S = 5.0  #: the least time between two looks at why jobs at rest wait
+EACH_REST_S = 0.002  #: that time for each of these jobs, if there are many: a look takes a tenth of it
 COMPLAINT = "Unschedulable"  #: the reason of events that say why a gang is not placed
 T = TypeVar("T")
 R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteStatus, WriteCondition)
@@ -114,7 +115,8 @@ def _left_to_say(decisions: Decisions, sent_status: SentStatus, now: float) -> D
 def _are_due(ended: Conclusion, sent_status: SentStatus, now: float) -> bool:
     """Whether it must be found out why jobs at rest wait: something about one of them was not reported or is to be repeated. That takes as
     long as a cycle that tries each job, so for repetition it is done now and then only."""
-    repeats = now >= sent_status.rest_reported_at + REST_S
+    pause = max(REST_S, EACH_REST_S * sum(map(len, ended.at_rest.groups)))
+    repeats = now >= sent_status.rest_reported_at + pause
     for job in ended.at_rest.jobs:
         quiet = sent_status.quiet.get(job.uid)
         if sent_status.pauses or quiet is None or not _is_noted(quiet, job, sent_status) or (repeats and now >= quiet.until):
