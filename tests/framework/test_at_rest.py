@@ -426,6 +426,14 @@ def test_a_job_has_no_turn_if_plugins_would_let_nobody_go_for_it() -> None:
     assert "same" in tried  # it needs no eviction
 
 
+def test_where_too_many_jobs_and_nodes_are_not_compared_the_decisions_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = [podgroup("same", 1).priority_class("low").phase("Inqueue"), pod("same").gang("same").cpu(2)]
+    comes = [*elastic(), node("n3").cpu(1)]
+    _, said = tried_after(evicting("allocate, preempt"), [LOW, *same], comes)
+    monkeypatch.setattr(hopes, "QUICK", 0)
+    assert said == tried_after(evicting("allocate, preempt"), [LOW, *same], comes)[1]
+
+
 @pytest.mark.parametrize("shares", ["proportion", "capacity"])
 @pytest.mark.parametrize("actions", ACTIONS)
 def test_reclaim_looks_at_jobs_of_queues_that_may_take_room_from_others(actions: str, shares: str) -> None:

@@ -27,7 +27,7 @@ def test_jobs_alternate_by_their_greatest_share_of_any_resource() -> None:
 def test_who_would_still_have_no_less_may_be_preempted(held: int, goes: bool) -> None:
     rich = [node("n").cpu(held), *podgroup("rich", 0).admitted().pods(held, on="n", cpu=1)]
     poor = [node("m").cpu(1), podgroup("poor").admitted(), pod("p").gang("poor").on("m").cpu(1), *pod("poor").gang("poor").cpu(1).times(1)]
-    made = cluster(rich, poor)
+    made = cluster(rich, poor, podgroup("waits").admitted().pods(1, cpu=1))
     with opened(made, "drf") as session:
         others = [t for t in made.tasks.values() if t.job and t.job.name == "rich"]
         victims = session.preemptable(made.tasks["default/poor-0"], others)

@@ -261,7 +261,8 @@ def test_what_queues_deserve_follows_every_change_between_two_sessions(change: B
 def test_only_jobs_of_queues_that_hold_more_than_they_deserve_may_lose_tasks() -> None:
     rich, poor = podgroup("rich").queue("a").admitted(), podgroup("poor").queue("b").admitted()
     running = [pod(f"rich-{number}").gang("rich").cpu(1).on("n") for number in range(4)]
-    made = cluster(node("n").cpu(4), queue("a"), queue("b"), rich, poor, running, poor.pods(4, cpu=1)[1:])
+    lost = podgroup("lost").queue("nowhere").admitted().pods(1, cpu=1)
+    made = cluster(node("n").cpu(4), queue("a"), queue("b"), rich, poor, running, poor.pods(4, cpu=1)[1:], lost)
     with opened(made, *TIERS) as session:
         assert [job.name for job in session.plugin("proportion").exposes()] == ["rich"]
     with opened(made, "{name: proportion}, predicates") as session:
