@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import highspy
 
+from pumice.api.times import Duration
 from pumice.scheduler.actions.consolidate import Consolidate, ConsolidateArgs
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
@@ -98,7 +99,7 @@ def small_state(seed: int, sizes: tuple[tuple[int, int], ...] = EVEN) -> State:
     count, gpus, (cpu, gib) = random.randint(1, 3), random.choice((3, 4, 6, 8)), request(16)
     objects += podgroup("big", count).admitted().pods(count, cpu=str(cpu), gpu=gpus, memory=f"{gib}Gi")
     made = policy("enqueue, allocate, consolidate", ["gang", "predicates", "nodeorder"])
-    any_work = Consolidate(ConsolidateArgs(maximum_lost_work=""))
+    any_work = Consolidate(ConsolidateArgs(maximum_lost_work=Duration(0)))
     return State(objects, Policy(tuple(any_work if each.name == "consolidate" else each for each in made.actions), made.tiers))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pumice.answers.defrag import Defrag, defrag
 from pumice.answers.text import defragmentation
+from pumice.api.times import Duration
 from pumice.scheduler.eviction.movable import MoveRules
 from pumice.testing import cluster, hypernode, node, pod, podgroup
 from pumice.testing.builders import Builder, PodBuilder
@@ -25,7 +26,7 @@ def member(name: str, on: str, gpus: int) -> PodBuilder:
 def planned(*objects: Any, **rules: Any) -> Defrag:
     made = cluster(*[each for entry in objects for each in ([entry] if isinstance(entry, Builder) else entry)])
     before = {task.key: (task.node_name, task.status) for task in made.tasks.values()}
-    plan = defrag(made, policy("allocate", PLUGINS), NOW, MoveRules(**{"moves_per_cycle": 0, "maximum_lost_work": "", **rules}))
+    plan = defrag(made, policy("allocate", PLUGINS), NOW, MoveRules(**{"moves_per_cycle": 0, "maximum_lost_work": Duration(0), **rules}))
     made.check()
     assert {task.key: (task.node_name, task.status) for task in made.tasks.values()} == before
     return plan

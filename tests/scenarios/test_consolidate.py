@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from pumice.api.times import Duration
 from pumice.scheduler.actions.consolidate import Consolidate, ConsolidateArgs
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
@@ -17,6 +18,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.pipelined_room import pipelined_room
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.simulate.inputs import policy_of
 from pumice.testing import cluster, hypernode, manifest, node, pod, podgroup, priority_class, queue
 from pumice.testing.builders import Builder, PodBuilder
 from pumice.testing.scene import NOW, policy
@@ -32,7 +34,7 @@ class Story:
         self.builders = {builder.document["metadata"]["name"]: builder for builder in _flat(objects) if isinstance(builder, PodBuilder)}
         self.cluster: Cluster = cluster(_flat(objects))
         made = policy(actions, plugins)
-        rules = ConsolidateArgs(**{"maximum_lost_work": "", **args})
+        rules = ConsolidateArgs(**{"maximum_lost_work": Duration(0), **args})
         chosen = tuple(Consolidate(rules) if each.name == "consolidate" else each for each in made.actions)
         self.policy = Policy(chosen, made.tiers)
         self.now = NOW
@@ -377,8 +379,8 @@ def test_arguments_say_for_whom_and_how_much_moves() -> None:
     assert Story(in_pieces(), big(), protected_namespaces=["default"]).evicted() == []
     assert Story(in_pieces(), big(), protected_queues=["default"]).evicted() == []
     assert Story(in_pieces(), big(), minimum_priority=1).evicted() == []
-    assert Story(in_pieces(), big(), minimum_wait="5m").evicted() == []
-    assert Story(in_pieces(), big(), minimum_run_time="2h").evicted() == []
+    assert Story(in_pieces(), big(), minimum_wait=Duration(300)).evicted() == []
+    assert Story(in_pieces(), big(), minimum_run_time=Duration(7200)).evicted() == []
     urgent = [priority_class("urgent", 1), podgroup("big", 1).priority_class("urgent").admitted().pods(1, gpu=8)]
     assert Story(in_pieces(), urgent, minimum_priority=1).evicted() == ["s0-0"]
     two = [nodes(4), [single(f"s{number}", f"n{number}") for number in range(4)], big(), big(name="next")]
@@ -386,6 +388,14 @@ def test_arguments_say_for_whom_and_how_much_moves() -> None:
     assert len(Story(two, moves_per_cycle=1).evicted()) == 1
     assert len(Story(two, moves_per_cycle=0).evicted()) == 2
     assert len(Story(two, moves_per_hour=1).evicted()) == 1
+
+
+def test_a_time_that_is_none_leaves_the_default_and_that_is_said() -> None:
+    given = "configurations: [{name: consolidate, arguments: {minimumRunTime: soon, maximumLostWork: -5m, quietPeriod: 1h}}]"
+    made, warnings = policy_of(f'actions: "consolidate"\n{given}', "conf")
+    args = [action.args for action in made.actions if action.name == "consolidate"]
+    assert args == [ConsolidateArgs(quiet_period=Duration(3600))]
+    assert [("minimumRunTime" in warnings[0], "maximumLostWork" in warnings[1]), len(warnings)] == [(True, True), 2]
 
 
 def test_a_job_is_moved_so_often_in_an_hour_and_a_pod_not_soon_again() -> None:
@@ -404,9 +414,9 @@ def test_a_job_is_moved_so_often_in_an_hour_and_a_pod_not_soon_again() -> None:
         return story.left
 
     assert moved_twice() == []
-    assert moved_twice(quiet_period="") == ["s0-0"]
-    assert moved_twice(quiet_period="", moves_per_owner=1) == []
-    assert moved_twice(quiet_period="", moves_per_owner=2) == ["s0-0"]
+    assert moved_twice(quiet_period=Duration(0)) == ["s0-0"]
+    assert moved_twice(quiet_period=Duration(0), moves_per_owner=1) == []
+    assert moved_twice(quiet_period=Duration(0), moves_per_owner=2) == ["s0-0"]
 
 
 def test_those_go_that_lose_the_least() -> None:
@@ -415,13 +425,13 @@ def test_those_go_that_lose_the_least() -> None:
 
 
 def test_who_would_lose_too_much_work_stays_but_services_lose_none() -> None:
-    assert ConsolidateArgs().maximum_lost_work == "1h"
-    assert Story(in_pieces(), big(), maximum_lost_work="30m").evicted() == []
-    assert Story(in_pieces(), big(), maximum_lost_work="1h1m").evicted() == ["s0-0"]
+    assert ConsolidateArgs().maximum_lost_work == 3600
+    assert Story(in_pieces(), big(), maximum_lost_work=Duration(1800)).evicted() == []
+    assert Story(in_pieces(), big(), maximum_lost_work=Duration(3660)).evicted() == ["s0-0"]
     saves = [each.annotation("pumice.io/checkpoint-every", "50m") if each.kind == "PodGroup" else each for each in _flat(in_pieces())]
-    assert Story(saves, big(), maximum_lost_work="30m").evicted() == ["s0-0"]
+    assert Story(saves, big(), maximum_lost_work=Duration(1800)).evicted() == ["s0-0"]
     serves = [each.owned("ReplicaSet", "web") if isinstance(each, PodBuilder) else each for each in _flat(in_pieces())]
-    assert Story(serves, big(), maximum_lost_work="30m").evicted() == ["s0-0"]
+    assert Story(serves, big(), maximum_lost_work=Duration(1800)).evicted() == ["s0-0"]
 
 
 def test_a_queue_that_may_have_no_more_gets_no_room() -> None:
@@ -591,7 +601,7 @@ def test_after_a_search_in_vain_there_is_none_for_a_while() -> None:
 
 def test_time_alone_lets_a_job_have_room() -> None:
     """Nothing changes in the cluster, so that the decisions of the last cycle would hold; but by now the job has waited long enough."""
-    story = Story(in_pieces(), big(), minimum_wait="5m")
+    story = Story(in_pieces(), big(), minimum_wait=Duration(300))
     assert story.evicted() == [] and MEMORY in story.cluster.memory
     assert story.cycle(100).evictions == []
     assert len(story.cycle(200).evictions) == 1

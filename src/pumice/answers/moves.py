@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from pumice.answers.changes import Move
 from pumice.answers.sketch import Sketch, rehearse_alone
 from pumice.answers.subject import waiter
+from pumice.api.times import Duration
 from pumice.scheduler.actions.consolidate import ConsolidateArgs, MakingRoom
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Action, Policy
@@ -35,7 +36,7 @@ class _Plan(Action):
     name = "plan"
 
     def __init__(self, job: Job) -> None:
-        super().__init__(ConsolidateArgs(minimum_run_time="", maximum_lost_work="", quiet_period=""))
+        super().__init__(ConsolidateArgs(minimum_run_time=Duration(0), maximum_lost_work=Duration(0), quiet_period=Duration(0)))
         self.moves: tuple[Move, ...] = ()
         self._job = job
 

@@ -13,6 +13,7 @@ from pumice.answers.text import defragmentation
 from pumice.api import InputError, did_you_mean, duration
 from pumice.api.kinds import NODES, PODS, ObjectRef
 from pumice.api.plural import counted
+from pumice.api.times import Duration
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.remote import Remote
 from pumice.cli.tables import json_text, say
@@ -27,14 +28,14 @@ POLL_S = 0.5
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction"}
 
 
-def _duration(context: click.Context, option: click.Parameter, text: str) -> str:
-    """The text, if it is empty or a duration. Others would stand for no limit."""
+def _duration(context: click.Context, option: click.Parameter, text: str) -> Duration:
     try:
-        if text and duration(text) < 0:
-            raise ValueError(f'"{text}" is out of range')
+        found = Duration(duration(text))
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
-    return text
+    if found < 0:
+        raise click.BadParameter(f'"{text}" is out of range')
+    return found
 
 
 @click.command()
@@ -42,7 +43,10 @@ def _duration(context: click.Context, option: click.Parameter, text: str) -> str
 @click.option("--most", default=0, type=click.IntRange(0), help="Move at most so many pods. Default: any number.")
 @click.option("--minimum-run-time", default="5m", show_default=True, callback=_duration, help="Pods that have run for less are not moved.")
 @click.option(
-    "--maximum-lost-work", default="", callback=_duration, help="Pods that would have to repeat more work are not moved, such as 30m."
+    "--maximum-lost-work",
+    default="0s",
+    callback=_duration,
+    help="Pods that would have to repeat more work are not moved, such as 30m.",
 )
 @click.option("--protect-queue", "queues", multiple=True, metavar="QUEUE", help="Pods of this queue are not moved. May be repeated.")
 @click.option("--protect-namespace", "namespaces", multiple=True, metavar="NAME", help="Nor those of this namespace. May be repeated.")
@@ -53,8 +57,8 @@ def _duration(context: click.Context, option: click.Parameter, text: str) -> str
 def defrag(
     inputs: Inputs,
     most: int,
-    minimum_run_time: str,
-    maximum_lost_work: str,
+    minimum_run_time: Duration,
+    maximum_lost_work: Duration,
     queues: tuple[str, ...],
     namespaces: tuple[str, ...],
     now: str | None,

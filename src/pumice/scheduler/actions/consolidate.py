@@ -14,10 +14,10 @@ from math import inf
 import numpy as np
 from msgspec import field
 
+from pumice.api.times import Duration
 from pumice.scheduler.actions.comeback import hold, keep_places, placed
 from pumice.scheduler.eviction.movable import Movable, MoveRules, PastMoves
 from pumice.scheduler.eviction.room_by_moves import Limit, Places, Plan, RoomByMoves
-from pumice.scheduler.framework.eviction_cost import seconds
 from pumice.scheduler.framework.held_places import MOVED, HeldPlace, held_places
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Action
@@ -41,9 +41,9 @@ Within = dict[str, HyperNode]  #: where parts of a job are to be, by uid of the 
 
 class ConsolidateArgs(MoveRules, kw_only=True):
     minimum_priority: int | None = field(name="minimumPriority", default=None)  #: of the jobs for which room is made
-    minimum_wait: str = field(name="minimumWait", default="")  #: how long they must have waited
-    hold_for: str = field(name="holdFor", default="10m")  #: for how long places are held
-    retry_after: str = field(name="retryAfter", default="10s")
+    minimum_wait: Duration = field(name="minimumWait", default=Duration(0))  #: how long they must have waited
+    hold_for: Duration = field(name="holdFor", default=Duration(600))  #: for how long places are held
+    retry_after: Duration = field(name="retryAfter", default=Duration(10))
 
 
 class Consolidate(Action):
@@ -61,11 +61,11 @@ class Consolidate(Action):
             while (job := turns.pop()) and not session.overused(queue):
                 makers.serve(job)
         if makers.in_vain:
-            session.memory(MEMORY)[AGAIN_AT] = session.now + seconds(self.args.retry_after)
+            session.memory(MEMORY)[AGAIN_AT] = session.now + self.args.retry_after
 
     def next_turn(self, session: Session) -> float:
         """When a search in vain may be repeated, or when the next job has waited long enough; inf if there is no such time."""
-        waiting, wait_s = session.cluster.waiting, seconds(self.args.minimum_wait)
+        waiting, wait_s = session.cluster.waiting, self.args.minimum_wait
         times = [session.memory(MEMORY).get(AGAIN_AT, inf)] if waiting else []
         times += [job.created + wait_s for job in waiting.values()] if wait_s else []
         return min((time for time in times if time > session.now), default=inf)
@@ -76,7 +76,7 @@ class Consolidate(Action):
             return False
         if args.minimum_priority is not None and job.priority < args.minimum_priority:
             return False
-        return session.now >= job.created + seconds(args.minimum_wait) and session.job_starving(job)
+        return session.now >= job.created + args.minimum_wait and session.job_starving(job)
 
 
 class MakingRoom:
@@ -88,8 +88,8 @@ class MakingRoom:
 
     def serve(self, job: Job) -> None:
         """Make room for a job, if moves can make it. One for which evictions have failed may have another plan, but not at once."""
-        made = (place.until - seconds(self.args.hold_for) for place in held_places(job))
-        if self.session.now < max(made, default=-inf) + seconds(self.args.retry_after):
+        made = (place.until - self.args.hold_for for place in held_places(job))
+        if self.session.now < max(made, default=-inf) + self.args.retry_after:
             self.in_vain = True
         elif (found := self.plan(job)) is not None:
             self._carry_out(job, *found)
@@ -169,7 +169,7 @@ class MakingRoom:
 
     def _carry_out(self, job: Job, plan: Plan, within: Within) -> None:
         session, names = self.session, self.session.nodes.names
-        until, dimensions = session.now + seconds(self.args.hold_for), session.cluster.dimensions
+        until, dimensions = session.now + self.args.hold_for, session.cluster.dimensions
         coming = Counter(task.role for task, _ in plan.places)
         good = {task.node_name for task in job.tasks.values() if task.status == status.PIPELINED}
         held = {job: [place for place in held_places(job) if place.node in good]}

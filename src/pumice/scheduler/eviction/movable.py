@@ -12,8 +12,9 @@ from math import inf
 from msgspec import Struct, field
 
 from pumice.api.annotations import STAYS
+from pumice.api.times import Duration
 from pumice.scheduler.eviction.disruption_budgets import BudgetsByNamespace
-from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus, seconds
+from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, Task, status
 from pumice.scheduler.model.shadow_group import is_shadow
@@ -24,14 +25,14 @@ ON_THEIR_NODE = ("DaemonSet", "Node", "Pod")  #: owners that make no new pod, or
 
 
 class MoveRules(Struct, kw_only=True):
-    """The arguments that say which pods may be moved, and how many. 0 stands for no limit, an empty text for no time."""
+    """The arguments that say which pods may be moved, and how many. 0 stands for no limit."""
 
     moves_per_cycle: int = field(name="movesPerCycle", default=64)
     moves_per_hour: int = field(name="movesPerHour", default=0)
     moves_per_owner: int = field(name="movesPerOwner", default=0)  #: pods of one job in an hour
-    minimum_run_time: str = field(name="minimumRunTime", default="5m")
-    maximum_lost_work: str = field(name="maximumLostWork", default="1h")  #: a pod that would lose more is not moved
-    quiet_period: str = field(name="quietPeriod", default="30m")  #: for so long a pod is not moved again
+    minimum_run_time: Duration = field(name="minimumRunTime", default=Duration(300))
+    maximum_lost_work: Duration = field(name="maximumLostWork", default=Duration(3600))  #: a pod that would lose more is not moved
+    quiet_period: Duration = field(name="quietPeriod", default=Duration(1800))  #: for so long a pod is not moved again
     protected_queues: list[str] = field(name="protectedQueues", default_factory=list)
     protected_namespaces: list[str] = field(name="protectedNamespaces", default_factory=list)
     protected_annotation: str = field(name="protectedAnnotation", default=STAYS)  #: pods and PodGroups with it are not moved
@@ -52,7 +53,7 @@ class PastMoves(Struct, frozen=True):
     moved: tuple[tuple[float, str], ...] = ()  #: time and uid of the job, for each pod
 
     def noting(self, now: float, tasks: list[Task], rules: MoveRules) -> PastMoves:
-        after = now - max(HOUR_S, seconds(rules.quiet_period))
+        after = now - max(HOUR_S, rules.quiet_period)
         fresh = ((now, task.job.uid) for task in tasks if task.job is not None)
         return PastMoves((*(each for each in self.moved if each[0] > after), *fresh))
 
@@ -72,8 +73,8 @@ class Movable:
         self._rules = rules
         self._past = past
         self._last = past.last()
-        self._least_s, self._quiet_s = seconds(rules.minimum_run_time), seconds(rules.quiet_period)
-        self._most_lost_s = seconds(rules.maximum_lost_work) or inf
+        self._least_s, self._quiet_s = rules.minimum_run_time, rules.quiet_period
+        self._most_lost_s = rules.maximum_lost_work or inf
         self._beneficiary = beneficiary
         self._spared = (
             session.past_evictions.spared(next(iter(beneficiary.pending.values()))) if beneficiary is not None else frozenset[str]()
