@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -444,9 +445,10 @@ def test_what_a_search_has_played_is_neither_overwritten_nor_taken_for_that_of_a
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_an_interrupted_search_says_in_one_line_how_it_goes_on(page: str, tmp_path: Path, processes: str) -> None:
     out = tmp_path / "out"
-    words = ["--workload", page, "--objective", "mean(wait)", "--conf", "FIFO", "--period", "1h", "--trials", "5000", "--out", str(out)]
+    words = ["--workload", page, "--objective", "mean(wait)", "--conf", "FIFO", "--period", "1h", "--trials", "300", "--out", str(out)]
     command = [sys.executable, "-m", "pumice", "tune", *words, "--processes", processes]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as program:
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # whoever starts the tests in the background ignores it
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed) as program:
         assert program.stderr is not None
         told = list[str]()
         for line in program.stderr:
@@ -456,6 +458,18 @@ def test_an_interrupted_search_says_in_one_line_how_it_goes_on(page: str, tmp_pa
     assert program.returncode == 1
     assert [line for line in told if "done" not in line] == [f"Stopped; go on with --resume: {out} has what was played.\n"]
     assert len((out / "played.jsonl").read_bytes().splitlines()) >= 20
+
+
+def test_a_search_in_the_background_of_a_script_goes_on_when_the_script_is_interrupted(page: str, tmp_path: Path) -> None:
+    words = ["--workload", page, "--objective", "mean(wait)", "--conf", "FIFO", "--period", "1h", "--trials", "8", "--processes", "2"]
+    command, ignore = [sys.executable, "-m", "pumice", "tune", *words], partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=ignore) as program:
+        assert program.stderr is not None
+        for line in program.stderr:
+            if line == "simulation 5: done\n":
+                os.killpg(program.pid, signal.SIGINT)
+            assert "done" in line
+    assert program.returncode == 0
 
 
 def test_without_a_folder_nothing_of_an_interrupted_search_is_kept(page: str, monkeypatch: pytest.MonkeyPatch) -> None:

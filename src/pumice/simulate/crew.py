@@ -80,7 +80,8 @@ class Crew:
 
 
 def _begin() -> None:
-    """What a new process does first."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """What a new process does first. Where the first one ignores interrupts, as in the background of a script, so do all."""
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPT)
     collect_seldom()
