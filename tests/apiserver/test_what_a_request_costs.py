@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from pumice.cluster.apiserver import PatchRequest, WriteOptions
+from pumice.cluster.apiserver import PatchRequest, StatusError, WriteOptions
 from pumice.cluster.apiserver.managed_fields import _keyed_step
 from pumice.http.parser import Malformed, _kept_headers, take_head
 from tests.apiserver.made import pod, store
 from tests.apiserver.wire import Wire
+from tests.calls import calls
 
 
 def test_header_lines_that_a_client_sends_again_are_read_once(wire: Wire) -> None:
@@ -55,3 +56,20 @@ def test_a_patch_of_the_status_copies_the_spec_once(monkeypatch: pytest.MonkeyPa
     assert [value is old["spec"] for value in copied].count(True) == 1
     assert not any("spec" in value for value in copied if isinstance(value, dict)), "no object is copied as a whole"
     assert new["spec"] == old["spec"] and new["spec"] is not old["spec"] and new["status"]["phase"] == "Running"
+
+
+def test_copies_of_a_right_pod_are_not_checked_again_and_what_differs_is() -> None:
+    made = store()
+
+    def create(name: str, cpu: object) -> int:
+        container = {"name": "main", "image": "train:1", "resources": {"requests": {"cpu": cpu}}}
+        pod = {"metadata": {"name": name}, "spec": {"containers": [container]}}
+        return calls(lambda: made.create("pods", pod, "default"))
+
+    create("first", "1")
+    other, copy = create("other", "2"), create("copy", "1")
+    assert copy < 0.8 * other
+    with pytest.raises(StatusError, match="must be greater than or equal to 0"):
+        create("wrong", "-1")
+    with pytest.raises(StatusError, match="must be greater than or equal to 0"):
+        create("wrong", "-1")

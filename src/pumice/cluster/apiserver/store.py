@@ -29,6 +29,7 @@ from pumice.cluster.apiserver.crd import CRDS, CustomKinds
 from pumice.cluster.apiserver.decoding import Misshaped, schema_causes, shaped
 from pumice.cluster.apiserver.discovery import VERSION
 from pumice.cluster.apiserver.expressions import ExpressionThread, Work
+from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
 from pumice.cluster.apiserver.gated_fields import drop_disabled
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
@@ -37,6 +38,7 @@ from pumice.cluster.apiserver.metadata import check_head, check_version, count_g
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending, call_about
 from pumice.cluster.apiserver.patch import PatchRequest, patched
 from pumice.cluster.apiserver.policies import KINDS as POLICIES, Policies
+from pumice.cluster.apiserver.right_specs import RightSpecs
 from pumice.cluster.apiserver.service_allocator import ServiceAllocator
 from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of
@@ -86,6 +88,7 @@ class Store:
         self.attempt: Attempt | None = None  #: the write that is under way, if it can wait
         self.webhooks = Webhooks(self)
         self.policies = Policies(self)
+        self._right_specs = RightSpecs()
         self.storage.listeners += [self.custom_kinds.on_write, self.collector.on_write, self.services.on_write, self._on_write]
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
@@ -390,13 +393,11 @@ class Store:
         if review.old is not None:
             count_generation(kind, obj, review.old)
         causes = metadata_causes(kind, obj["metadata"])
-        if not (kind.custom or kind.to_stored is not None or review.subresource):
-            causes += older_rules.causes(kind.shape, obj, review.old)
-        causes += subresource_writes.causes_of(kind, obj, review.old, review.subresource)
-        if kind.rules is None:
-            causes += schema_causes(kind, obj, review.old, None)
-        else:
-            causes += self.evaluated("the rules of its kind", review, partial(schema_causes, kind, obj, review.old))
+        is_new_pod = kind.storage == "pods" and review.old is None
+        if not (is_new_pod and self._right_specs.has(obj["spec"])):
+            causes += self._causes(kind, obj, review)
+            if is_new_pod and not causes:
+                self._right_specs.add(obj["spec"])
         if causes:
             raise kind.invalid(review.name, list(dict.fromkeys(causes)))
         if obj is not review.obj:
@@ -404,6 +405,15 @@ class Store:
         self.admission.check(review, self)
         self.validate(review)
         return obj
+
+    def _causes(self, kind: ServedKind, obj: Object, review: AdmissionAttributes) -> Causes:
+        """The causes for refusing what admission has left, besides its metadata."""
+        causes = subresource_writes.causes_of(kind, obj, review.old, review.subresource)
+        if not (kind.custom or kind.to_stored is not None or review.subresource):
+            causes = older_rules.causes(kind.shape, obj, review.old) + causes
+        if kind.rules is None:
+            return causes + schema_causes(kind, obj, review.old, None)
+        return causes + self.evaluated("the rules of its kind", review, partial(schema_causes, kind, obj, review.old))
 
     def _changed(self, kind: ServedKind, obj: Object, before: Object, options: WriteOptions, *, is_new: bool) -> Object:
         """The object as webhooks have changed it: well-formed, with defaults, and still the same object. A new one begins anew."""
