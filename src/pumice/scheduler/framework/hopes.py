@@ -5,7 +5,7 @@ asked once more: meanwhile others may have taken the room. While an action only 
 more room than `evictable` has. So a job that is left out would be refused at its turn as well.
 """
 
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection
 from functools import cached_property, partial
 
 import numpy as np
@@ -133,7 +133,7 @@ class Hopes:
         """Those of these jobs that have a turn."""
         return [self._group(slot) for slot in slots if self._may(self._needs.members[slot][0].job)]
 
-    def among(self, awake: Set[str]) -> Set[str]:
+    def among(self, awake: set[str]) -> set[str]:
         """The uids of those of these jobs that might find room now, or whose turn might have another effect. They are not at rest."""
         if self._is_nobody:
             return awake

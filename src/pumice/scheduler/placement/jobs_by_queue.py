@@ -5,7 +5,7 @@ The place of a queue follows its share: the queue is taken out, served, and put 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from pumice.scheduler.framework.hopes import Hopes
@@ -31,7 +31,8 @@ class JobsByQueue:
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
         groups = list(groups)
         self._awake = {alike.first.uid for alike in groups}
-        self._hopeful: Set[str] = self._awake  #: in a hierarchy: those of them that might find room, when nobody at rest might
+        #: in a hierarchy: those of them that might find room, when nobody at rest might; the others have no hope any more
+        self._hopeful = self._awake
         self._seen = -1  #: the session's changes then
         self._at_rest: dict[str, list[int]] = {}  #: in a hierarchy, by queue: jobs at rest that join at the queue's first turn
         if hopes is not None and not self._are_compared and not each_once:
@@ -75,7 +76,7 @@ class JobsByQueue:
     def _refuse_rest(self, hopes: Hopes) -> None:
         """If none of the jobs with a turn can be helped, give up the order: it matters no more who is refused first."""
         if self._seen != self._session.changes:
-            self._seen, self._hopeful = self._session.changes, hopes.among(self._awake)
+            self._seen, self._hopeful = self._session.changes, hopes.among(self._hopeful & self._awake)
         if not self._awake.isdisjoint(self._hopeful):
             return
         queues = {self._session.cluster.jobs[uid].queue for uid in self._awake}
@@ -87,6 +88,7 @@ class JobsByQueue:
     def push_job(self, job: Job) -> None:
         assert job.queue is not None
         self._awake.add(job.uid)
+        self._hopeful.add(job.uid)
         self._turns[job.queue.name].push(job)
 
     def pop_job(self, queue: Queue) -> Job | None:
