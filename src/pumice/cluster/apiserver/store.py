@@ -393,11 +393,11 @@ class Store:
         if review.old is not None:
             count_generation(kind, obj, review.old)
         causes = metadata_causes(kind, obj["metadata"])
-        is_new_pod = kind.storage == "pods" and review.old is None
-        if not (is_new_pod and self._right_specs.has(obj["spec"])):
+        spec = encode(obj["spec"]) if kind.storage == "pods" and review.old is None else b""
+        if spec not in self._right_specs:
             causes += self._causes(kind, obj, review)
-            if is_new_pod and not causes:
-                self._right_specs.add(obj["spec"])
+            if spec and not causes:
+                self._right_specs.add(spec)
         if causes:
             raise kind.invalid(review.name, list(dict.fromkeys(causes)))
         if obj is not review.obj:

@@ -94,9 +94,6 @@ def _settle_object(schema: Object, value: Object, path: str, found: Findings, st
     embedded = schema.get(EMBEDDED)
     path = path[:MOST_PATH]
     for key, item in value.items():
-        if key in stored and stored[key] == item:
-            result[key] = item
-            continue
         inner = f"{path}.{key}" if path else key
         before = stored.get(key, ABSENT)
         known = properties.get(key)
