@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pumice.cluster.apiserver import AdmissionRule, Store
-from pumice.cluster.apiserver.storage import StoreJournal
+from pumice.cluster.apiserver.storage.in_memory import StoreJournal
 
 EPOCH_S = 1_800_000_000.0
 

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from pumice.cluster.apiserver import PatchRequest, Server, StatusError, UserInfo, WriteOptions
-from pumice.cluster.apiserver.admission import SYSTEM
+from pumice.cluster.apiserver.admission.attributes import SYSTEM
+from pumice.cluster.apiserver.auth.grants import Attributes
+from pumice.cluster.apiserver.auth.rbac import allowed
 from pumice.cluster.apiserver.bootstrap import bootstrap
-from pumice.cluster.apiserver.grants import Attributes
-from pumice.cluster.apiserver.rbac import allowed
 from tests.apiserver.made import pod, store
 from tests.apiserver.server_process import in_thread, kubeconfig_of
 from tests.apiserver.wire import Wire

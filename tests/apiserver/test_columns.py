@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver.table import table
+from pumice.cluster.apiserver.tables.table import table
 from tests.apiserver.made import store
 
 SPEC = {"containers": [{"name": "c", "image": "busybox"}]}

@@ -9,7 +9,7 @@ import pytest
 from pumice.api.json_objects import clone
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.bootstrap import volcano_definitions
-from pumice.cluster.apiserver.table import follow, parse_path, table
+from pumice.cluster.apiserver.tables.table import follow, parse_path, table
 from tests.apiserver.made import store
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"

@@ -13,8 +13,8 @@ import pytest
 
 from pumice.api.json_objects import copied
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
-from pumice.cluster.apiserver.crd import CLEANUP, DELETED_AT_ONCE
+from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.scheme.crd import CLEANUP, DELETED_AT_ONCE
 from tests.apiserver.made import store
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.test_custom_kinds import CRDS, box, definition

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver.managed_fields import MOST_UPDATERS, OLDEST, SharedFields
+from pumice.cluster.apiserver.patches.managed_fields import MOST_UPDATERS, OLDEST, SharedFields
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pumice.cluster.apiserver import StatusError, UserInfo, WriteOptions
-from pumice.cluster.apiserver.grants import MOST_STEPS, Attributes, Grants, TooMuchToCompare
-from pumice.cluster.apiserver.patch import PatchRequest
-from pumice.cluster.apiserver.rbac import allowed
+from pumice.cluster.apiserver.auth.grants import MOST_STEPS, Attributes, Grants, TooMuchToCompare
+from pumice.cluster.apiserver.auth.rbac import allowed
+from pumice.cluster.apiserver.patches.patch import PatchRequest
 from tests.apiserver.made import store
 from tests.hostile.test_cost import lines
 

@@ -13,15 +13,15 @@ from msgspec.structs import replace
 from pumice.api.json_objects import clone
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store
 from pumice.cluster.apiserver.bootstrap import bootstrap
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
-from pumice.cluster.apiserver.conversion import stored
 from pumice.cluster.apiserver.discovery import Discovery
-from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import metadata_causes
-from pumice.cluster.apiserver.openapi import document
+from pumice.cluster.apiserver.openapi.v3 import document
+from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.scheme.conversion import stored
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.subresource_writes import causes_of
-from pumice.cluster.apiserver.table import table
+from pumice.cluster.apiserver.tables.table import table
 from pumice.http.messages import Request
 from tests.apiserver.made import EPOCH_S, pod, store
 

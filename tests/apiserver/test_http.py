@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from pumice.cluster.apiserver import protobuf, server
+from pumice.cluster.apiserver import server
+from pumice.cluster.apiserver.scheme import protobuf
 from pumice.cluster.apiserver.status import StatusError
 from pumice.http import parser, server as serving
 from tests.apiserver.server_process import Running, in_thread

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pumice.cluster.apiserver import Server, group_commit
-from pumice.cluster.apiserver.journal import FileJournal
-from pumice.cluster.apiserver.journal_files import JournalError
+from pumice.cluster.apiserver import Server
+from pumice.cluster.apiserver.storage import group_commit
+from pumice.cluster.apiserver.storage.journal import FileJournal
+from pumice.cluster.apiserver.storage.journal_files import JournalError
 from tests.apiserver.made import pod
 from tests.apiserver.server_process import in_process, in_thread
 from tests.apiserver.wire import Wire

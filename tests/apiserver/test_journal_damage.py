@@ -12,9 +12,10 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from pumice.cluster.apiserver import Store, journal
-from pumice.cluster.apiserver.journal import FileJournal
-from pumice.cluster.apiserver.journal_files import JournalError
+from pumice.cluster.apiserver import Store
+from pumice.cluster.apiserver.storage import journal
+from pumice.cluster.apiserver.storage.journal import FileJournal
+from pumice.cluster.apiserver.storage.journal_files import JournalError
 from tests.apiserver.made import store
 from tests.apiserver.server_process import in_process, in_thread
 from tests.apiserver.wire import Wire

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
-from pumice.cluster.apiserver.managed_fields import SharedFields, difference, leaves, to_fields
+from pumice.cluster.apiserver.patches.managed_fields import SharedFields, difference, leaves, to_fields
 from tests.apiserver.made import store
 from tests.calls import calls
 

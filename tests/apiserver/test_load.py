@@ -13,9 +13,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pumice.cluster.apiserver import PatchRequest, StatusError, Store, json_patch, read, rest, storage
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store, read, rest
+from pumice.cluster.apiserver.patches import json_patch
 from pumice.cluster.apiserver.status import LARGEST_OBJECT
-from pumice.cluster.apiserver.watch_stream import BATCH_BYTES
+from pumice.cluster.apiserver.storage import in_memory as storage
+from pumice.cluster.apiserver.streams.watch_stream import BATCH_BYTES
 from pumice.http import server as serving
 from pumice.http.outgoing import PIECE
 from tests.apiserver.made import store

@@ -17,9 +17,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from kubernetes import client, config
 
-from pumice.cluster.apiserver import builtin_shapes
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
-from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.scheme import builtin_shapes
+from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.nodes.stage import read_stages

@@ -7,9 +7,9 @@ import json
 from collections import defaultdict
 from typing import Any
 
-from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.openapi import descriptions
-from pumice.cluster.apiserver.openapi_v2 import ANSWERED, PROTOBUF
+from pumice.cluster.apiserver.openapi.v2 import ANSWERED, PROTOBUF
+from pumice.cluster.apiserver.openapi.v3 import descriptions
+from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pumice.api.selectors import Requirement, matches, parse_selector
-from pumice.cluster.apiserver import StatusError, protobuf, requests
+from pumice.cluster.apiserver import StatusError, requests
 from pumice.cluster.apiserver.deletion import read_delete_options
 from pumice.cluster.apiserver.requests import MAX_DEPTH
+from pumice.cluster.apiserver.scheme import protobuf
 from tests.apiserver.made import store
 
 JSONS = st.recursive(

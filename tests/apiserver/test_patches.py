@@ -13,9 +13,9 @@ from pumice.api.annotations import LAST_APPLIED
 from pumice.api.field_selectors import parse_field_selector
 from pumice.api.json_objects import merged
 from pumice.cluster.apiserver import PatchRequest, StatusError, WriteOptions
-from pumice.cluster.apiserver.builtin_shapes import object_shape
-from pumice.cluster.apiserver.managed_fields import from_fields, to_fields
-from pumice.cluster.apiserver.patch import PatchError, json_patch, strategic_merge
+from pumice.cluster.apiserver.patches.managed_fields import from_fields, to_fields
+from pumice.cluster.apiserver.patches.patch import PatchError, json_patch, strategic_merge
+from pumice.cluster.apiserver.scheme.builtin_shapes import object_shape
 from tests.apiserver.made import pod, store
 
 VALUES = st.recursive(

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pumice.api.times import rfc3339
-from pumice.cluster.apiserver import StatusError, protobuf, requests
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
-from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.schema import Shape
+from pumice.cluster.apiserver import StatusError, requests
+from pumice.cluster.apiserver.scheme import protobuf
+from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
+from pumice.cluster.apiserver.scheme.schema import Shape
 from tests.samples import times
 
 SCHEMA = "apiextensions.v1.JSONSchemaProps"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pumice.cluster.apiserver import StatusError, Store, UserInfo
+from pumice.cluster.apiserver.auth.grants import Attributes
+from pumice.cluster.apiserver.auth.rbac import allowed
 from pumice.cluster.apiserver.bootstrap import bootstrap
-from pumice.cluster.apiserver.grants import Attributes
-from pumice.cluster.apiserver.rbac import allowed
 from tests.apiserver.made import store
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire

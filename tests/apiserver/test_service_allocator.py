@@ -9,7 +9,7 @@ import pytest
 
 from pumice.cluster.apiserver import StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.bootstrap import bootstrap
-from pumice.cluster.apiserver.patch import PatchRequest
+from pumice.cluster.apiserver.patches.patch import PatchRequest
 from pumice.cluster.apiserver.service_allocator import ADDRESSES, CHOSEN, IP_ADDRESSES, PORTS
 from tests.apiserver.made import store
 from tests.hostile.test_cost import lines

@@ -12,8 +12,8 @@ import pytest
 
 from pumice.api.errors import InputError
 from pumice.cluster.apiserver import Server, StatusError, Store, UserInfo
-from pumice.cluster.apiserver.token_requests import answer
-from pumice.cluster.apiserver.tokens import AUDIENCE, Tokens
+from pumice.cluster.apiserver.auth.token_requests import answer
+from pumice.cluster.apiserver.auth.tokens import AUDIENCE, Tokens
 from tests.apiserver.made import Clock, pod, store
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire

@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pumice.api.field_selectors import parse_field_selector
 from pumice.api.selectors import parse_selector
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store
-from pumice.cluster.apiserver.storage import StoreJournal
-from pumice.cluster.apiserver.watch import Watch, WatchEvent
+from pumice.cluster.apiserver.storage.in_memory import StoreJournal
+from pumice.cluster.apiserver.storage.watch import Watch, WatchEvent
 from tests.apiserver.made import pod, store
 from tests.samples import times
 
@@ -146,7 +146,7 @@ TestWatchingAJournal = WatchingAJournal.TestCase
 def test_a_forgotten_past_is_refused(monkeypatch: Any) -> None:
     import pytest
 
-    from pumice.cluster.apiserver import storage as storage
+    from pumice.cluster.apiserver.storage import in_memory as storage
 
     monkeypatch.setattr(storage, "RING", 4)
     made = store()

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import PatchRequest, Store, storage, watch_stream
+from pumice.cluster.apiserver import PatchRequest, Store
+from pumice.cluster.apiserver.storage import in_memory as storage
+from pumice.cluster.apiserver.streams import watch_stream
 from tests.apiserver.made import pod
 from tests.apiserver.server_process import Running
 from tests.apiserver.wire import Wire

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pumice.cluster.apiserver import PatchRequest, StatusError, WriteOptions
-from pumice.cluster.apiserver.managed_fields import _keyed_step
+from pumice.cluster.apiserver.patches.managed_fields import _keyed_step
 from pumice.http.parser import Malformed, _kept_headers, take_head
 from tests.apiserver.made import pod, store
 from tests.apiserver.wire import Wire

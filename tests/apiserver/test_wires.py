@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, strategies as st
 
-from pumice.cluster.apiserver.remote import Command, SpdyCommand
+from pumice.cluster.apiserver.streams.remote import Command, SpdyCommand
 from pumice.http import spdy, websocket
 from pumice.http.messages import Request
 

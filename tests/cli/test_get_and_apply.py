@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRule
+from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, AdmissionLister, AdmissionRule
 from tests.cli.terminal import Terminal
 
 

@@ -16,8 +16,8 @@ from binaries import module_folder, program
 from realcluster import RealCluster
 
 from pumice.client.client import Client
-from pumice.cluster.apiserver import protobuf
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.scheme import protobuf
+from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from tests.apiserver.server_process import in_thread, kubeconfig_of
 
 pytestmark = pytest.mark.cluster

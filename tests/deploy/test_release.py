@@ -93,7 +93,7 @@ def test_the_bill_of_materials_names_what_the_lock_file_pins(dist: Path) -> None
 
 def test_packages_and_archives_have_what_they_are_for(dist: Path) -> None:
     with zipfile.ZipFile(dist / f"pumice-{__version__}-py3-none-any.whl") as wheel:
-        assert {"pumice/__init__.py", "pumice/cluster/apiserver/crds/jobs.yaml"} <= set(wheel.namelist())
+        assert {"pumice/__init__.py", "pumice/cluster/apiserver/scheme/crds/jobs.yaml"} <= set(wheel.namelist())
     with tarfile.open(dist / f"pumice-{__version__}.tgz") as chart:
         names = {entry.name for entry in chart}
         assert {"pumice/Chart.yaml", "pumice/templates/_helpers.tpl", "pumice/crds/jobs.yaml", "pumice/files/alerts.yaml"} <= names

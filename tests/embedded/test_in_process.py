@@ -20,7 +20,7 @@ from pumice.client.pods import bind, evict
 from pumice.client.reflector import Added, Deleted, Modified, Reflector, dict_metadata
 from pumice.client.transport import ListScope, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, Store
-from pumice.cluster.apiserver.watch import WatchFilter
+from pumice.cluster.apiserver.storage.watch import WatchFilter
 from pumice.cluster.clock import RunningClock, VirtualClock
 from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.controller_loop import ControllerLoop

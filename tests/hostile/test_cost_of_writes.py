@@ -12,7 +12,7 @@ import pytest
 
 from pumice.api.json_objects import Object, copied
 from pumice.cluster.apiserver import StatusError, WriteOptions
-from pumice.cluster.apiserver.patch import PatchRequest
+from pumice.cluster.apiserver.patches.patch import PatchRequest
 from pumice.controllers import admission
 from pumice.controllers.in_memory import Memory
 from pumice.controllers.in_memory_loop import InMemoryLoop

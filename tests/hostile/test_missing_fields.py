@@ -19,9 +19,9 @@ from pumice.api.kinds import group_of
 from pumice.api.structs import KINDS, WORKLOADS
 from pumice.cli.main import cli
 from pumice.cluster.apiserver import StatusError
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
-from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.schema import Shape
+from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
+from pumice.cluster.apiserver.scheme.schema import Shape
 from tests.apiserver.made import store
 from tests.hostile.mutations import Object, Steps, examples, places
 

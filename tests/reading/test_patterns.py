@@ -11,7 +11,7 @@ from pumice.api.field_selectors import parse_field_selector
 from pumice.api.patterns import MOST_WORK, PatternError, pattern
 from pumice.api.selectors import parse_selector
 from pumice.api.times import duration
-from pumice.cluster.apiserver.table import parse_path
+from pumice.cluster.apiserver.tables.table import parse_path
 
 LONG = "a" * 30_000 + "!"
 

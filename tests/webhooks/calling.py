@@ -14,8 +14,8 @@ import aiohttp
 
 from pumice.cli.webhooks import hooks_of
 from pumice.client.access import Access, Fixed
-from pumice.cluster.apiserver.admission import UserInfo
-from pumice.cluster.apiserver.json_patch import json_patch
+from pumice.cluster.apiserver.admission.attributes import UserInfo
+from pumice.cluster.apiserver.patches.json_patch import json_patch
 from pumice.controllers.admission import Settings as Rules
 from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller
 from pumice.live.webhooks.server import WebhookReplica, WebhookSettings

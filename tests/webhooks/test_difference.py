@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from pumice.cluster.apiserver.json_patch import json_patch
+from pumice.cluster.apiserver.patches.json_patch import json_patch
 from pumice.live.webhooks.json_patch import difference
 
 VALUES = st.recursive(

@@ -19,7 +19,7 @@ from pumice.cli.tables import say
 from pumice.cli.up_options import UpRequest
 from pumice.cluster.apiserver import Server, import_cluster
 from pumice.cluster.apiserver.discovery import version_of
-from pumice.cluster.apiserver.journal_files import JournalError
+from pumice.cluster.apiserver.storage.journal_files import JournalError
 from pumice.cluster.clock import RunningClock
 from pumice.cluster.clock_setting import ClockSetting
 from pumice.cluster.control_plane import ControlPlane, last_instant

@@ -14,7 +14,7 @@ from pumice.api.plural import counted
 from pumice.cli.cluster_file import Given
 from pumice.cli.create_in_order import create
 from pumice.cluster.apiserver import Store
-from pumice.cluster.apiserver.table import table
+from pumice.cluster.apiserver.tables.table import table
 from pumice.cluster.control_plane import ControlPlane
 from pumice.escaped_text import shown_in_line
 from pumice.text_table import columns

@@ -7,7 +7,7 @@
 
 from pumice.api.json_objects import field
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Store
-from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.cluster.clock import RunningClock
 
 KEY = ("kube-system", "pumice-clock")

@@ -16,13 +16,13 @@ from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, Page, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
-from pumice.cluster.apiserver.conversion import seen
-from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Pending, attempted, until_done
+from pumice.cluster.apiserver.patches.strategic_merge import CONTENT_TYPES
 from pumice.cluster.apiserver.read import selectors_of
+from pumice.cluster.apiserver.scheme.conversion import seen
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import no_such_path
-from pumice.cluster.apiserver.strategic_merge import CONTENT_TYPES
-from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
+from pumice.cluster.apiserver.storage.watch import Watch, WatchEvent, seen_object
 
 BATCH = 1000  #: the most events that a watch hands out at a time
 WRITES_AT_ONCE = 16  #: writes in a row before other coroutines have their turn

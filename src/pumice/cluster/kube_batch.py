@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from pumice.api import Object
 from pumice.api.defaults import KUBE_BATCH_GROUP
 from pumice.cluster.apiserver import Store
-from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 
 VERSION = "v1alpha1"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pumice.api import Key, Object
 from pumice.api.kinds import kind_of
 from pumice.cluster.apiserver import Store
-from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.controllers.controller import ObjectChange
 from pumice.controllers.key_index import IndexedLister
 

@@ -6,7 +6,7 @@ A refusal has the text of a webhook's refusal, and its code: 400, without a reas
 from functools import partial
 
 from pumice.cluster.apiserver import AdmissionAttributes, StatusError
-from pumice.cluster.apiserver.webhooks import Verdict
+from pumice.cluster.apiserver.admission.webhooks import Verdict
 from pumice.cluster.store_lister import StoreLister
 from pumice.controllers import admission
 from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller, configuration

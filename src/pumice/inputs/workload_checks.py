@@ -9,9 +9,9 @@ from functools import cache
 from pumice.api import Object
 from pumice.api.json_objects import clone
 from pumice.api.kinds import group_of
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.decoding import WrongType, conformed, schema_causes
-from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.strategies import strategy_of
 
 _UID = "00000000-0000-0000-0000-000000000000"  #: stands for the uid that a server would give

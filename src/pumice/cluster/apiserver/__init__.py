@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pumice.cluster.apiserver.admission import (
+    from pumice.cluster.apiserver.admission.attributes import (
         AdmissionAttributes as AdmissionAttributes,
         AdmissionLister as AdmissionLister,
         AdmissionRefusal as AdmissionRefusal,
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     )
     from pumice.cluster.apiserver.archive import export_cluster as export_cluster, import_cluster as import_cluster
     from pumice.cluster.apiserver.deletion import DeleteOptions as DeleteOptions
-    from pumice.cluster.apiserver.patch import PatchRequest as PatchRequest
+    from pumice.cluster.apiserver.patches.patch import PatchRequest as PatchRequest
     from pumice.cluster.apiserver.server import Server as Server
     from pumice.cluster.apiserver.status import StatusError as StatusError
     from pumice.cluster.apiserver.store import ListPage as ListPage, Store as Store
 
 _WHERE = {
-    "admission": ("AdmissionAttributes", "AdmissionLister", "AdmissionRefusal", "AdmissionRule", "UserInfo", "WriteOptions"),
+    "admission.attributes": ("AdmissionAttributes", "AdmissionLister", "AdmissionRefusal", "AdmissionRule", "UserInfo", "WriteOptions"),
     "deletion": ("DeleteOptions",),
     "archive": ("export_cluster", "import_cluster"),
-    "patch": ("PatchRequest",),
+    "patches.patch": ("PatchRequest",),
     "server": ("Server",),
     "status": ("StatusError",),
     "store": ("ListPage", "Store"),

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from pumice import interpreter
-from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.apiserver.server import EVENT_TTL_S, Server
+from pumice.cluster.apiserver.storage.journal_files import JournalError
 
 
 async def _serve(arguments: argparse.Namespace) -> None:

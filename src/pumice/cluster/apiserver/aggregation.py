@@ -27,15 +27,15 @@ from pumice.api.json_objects import condition
 from pumice.api.kinds import API_SERVICES
 from pumice.client.certificates import Authority
 from pumice.client.tls import KeyPair, Trust
-from pumice.cluster.apiserver.admission import UserInfo
-from pumice.cluster.apiserver.crd import CRDS
+from pumice.cluster.apiserver.admission.attributes import UserInfo
 from pumice.cluster.apiserver.discovery import Remote, entries_of
 from pumice.cluster.apiserver.metadata import set_identity
 from pumice.cluster.apiserver.outside import Unanswered
-from pumice.cluster.apiserver.patch import PatchRequest
-from pumice.cluster.apiserver.relay import Relay, switched
+from pumice.cluster.apiserver.patches.patch import PatchRequest
+from pumice.cluster.apiserver.scheme.crd import CRDS
 from pumice.cluster.apiserver.status import StatusError, unavailable
-from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.cluster.apiserver.storage.watch import WatchEvent
+from pumice.cluster.apiserver.streams.relay import Relay, switched
 from pumice.http.connection import Answer
 from pumice.http.messages import Request, Response, Stream, head_of
 from pumice.http.pool import ConnectionPool, NotConnected

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pumice.api import InputError, Object
-from pumice.cluster.apiserver.crd import CRDS
+from pumice.cluster.apiserver.scheme.crd import CRDS
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store

@@ -9,7 +9,7 @@ from pumice.api.annotations import REGION_LABEL, ZONE_LABEL
 from pumice.cluster.apiserver import status
 
 if TYPE_CHECKING:
-    from pumice.cluster.apiserver.admission import WriteOptions
+    from pumice.cluster.apiserver.admission.attributes import WriteOptions
     from pumice.cluster.apiserver.store import Store
 
 

@@ -15,7 +15,7 @@ import yaml
 
 from pumice.api import Object, rfc3339
 from pumice.api.defaults import SYSTEM_CLASSES
-from pumice.cluster.apiserver.patch import PatchRequest
+from pumice.cluster.apiserver.patches.patch import PatchRequest
 from pumice.cluster.apiserver.service_allocator import CIDR
 from pumice.cluster.apiserver.store import Store
 
@@ -221,7 +221,7 @@ def volcano_definitions() -> list[Object]:
 
 def definition_texts() -> dict[str, str]:
     """The files of the definitions by name, with the parts that several of them share in their places."""
-    folder = Path(__file__).parent / "crds"
+    folder = Path(__file__).parent / "scheme" / "crds"
     parts = {entry.stem: entry.read_text() for entry in (folder / "parts").iterdir()}
 
     def whole(text: str) -> str:

@@ -13,14 +13,14 @@ from typing import Any
 from pumice.api import Object
 from pumice.api.cel.cost import CostBudget
 from pumice.api.quantity import QuantityError, canonical
-from pumice.cluster.apiserver.admission import WriteOptions
-from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.crd_rules import rule_causes
-from pumice.cluster.apiserver.field_rules import Causes
-from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.schema import Shape
+from pumice.cluster.apiserver.admission.attributes import WriteOptions
+from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
+from pumice.cluster.apiserver.scheme.crd_rules import rule_causes
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
+from pumice.cluster.apiserver.scheme.schema import Shape
+from pumice.cluster.apiserver.scheme.structural_schema import ABSENT, Findings, settle
 from pumice.cluster.apiserver.status import StatusError, bad_request
-from pumice.cluster.apiserver.structural_schema import ABSENT, Findings, settle
+from pumice.cluster.apiserver.validation.field_rules import Causes
 
 Test = Callable[[Any], bool]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api import Object, instant, rfc3339
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import AdmissionAttributes, WriteOptions
-from pumice.cluster.apiserver.crd import CLEANUP, CRDS, terminating_status
-from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, WriteOptions
+from pumice.cluster.apiserver.scheme.crd import CLEANUP, CRDS, terminating_status
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store

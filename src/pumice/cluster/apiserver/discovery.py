@@ -4,7 +4,7 @@ import base64
 import hashlib
 from typing import Any
 
-from pumice.cluster.apiserver.kinds import KindTable, ServedKind, priority_of
+from pumice.cluster.apiserver.scheme.kinds import KindTable, ServedKind, priority_of
 from pumice.http.messages import Request, Response
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -12,7 +12,7 @@ from pumice.api import Object, rfc3339
 from pumice.api.json_objects import is_true
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.admission.attributes import WriteOptions
 from pumice.cluster.apiserver.deletion import DeleteOptions
 
 if TYPE_CHECKING:

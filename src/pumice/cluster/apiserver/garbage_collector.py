@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, is_finished
-from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.namespace_conditions import deletion_conditions
+from pumice.cluster.apiserver.scheme.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.status import StatusError
-from pumice.cluster.apiserver.watch import Key, WatchEvent
+from pumice.cluster.apiserver.storage.watch import Key, WatchEvent
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store

@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import Any
 
 from pumice.api import Object, rfc3339
-from pumice.cluster.apiserver.field_rules import Causes, invalid, missing
-from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.label_rules import annotation_causes, label_causes
-from pumice.cluster.apiserver.name_rules import named, named_object
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import bad_request, conflict, stale
+from pumice.cluster.apiserver.validation.field_rules import Causes, invalid, missing
+from pumice.cluster.apiserver.validation.label_rules import annotation_causes, label_causes
+from pumice.cluster.apiserver.validation.name_rules import named, named_object
 
 _PATH_SEGMENT_KINDS = frozenset(
     {"rbac.authorization.k8s.io", "apiregistration.k8s.io"}

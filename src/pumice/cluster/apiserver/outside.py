@@ -27,13 +27,13 @@ from pumice.api.annotations import PROGRAM_ADDRESS
 from pumice.api.cel.cost import CostBudget
 from pumice.client.certificates import signed_by
 from pumice.client.tls import KeyPair, Trust, context
-from pumice.cluster.apiserver.expressions import Outcome, Work, done, outcome
+from pumice.cluster.apiserver.admission.expressions import Outcome, Work, done, outcome
 from pumice.cluster.apiserver.status import StatusError
 from pumice.http.messages import head_of
 from pumice.http.pool import ConnectionPool, NotConnected
 
 if TYPE_CHECKING:
-    from pumice.cluster.apiserver.admission import AdmissionAttributes
+    from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes
     from pumice.cluster.apiserver.store import Store
 
 MOST_CALLS = 100  #: of one request

@@ -13,15 +13,15 @@ from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector, FieldTerm, parse_field_selector
 from pumice.api.selectors import Selector, parse_selector
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import WriteOptions
-from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.admission.attributes import WriteOptions
 from pumice.cluster.apiserver.requests import Target
-from pumice.cluster.apiserver.second_versions import core_event_path, to_core_event
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
+from pumice.cluster.apiserver.scheme.second_versions import core_event_path, to_core_event
 from pumice.cluster.apiserver.status import StatusError
+from pumice.cluster.apiserver.storage.watch import Key
 from pumice.cluster.apiserver.store import ListPage, Store
-from pumice.cluster.apiserver.table import partial, table
-from pumice.cluster.apiserver.watch import Key
-from pumice.cluster.apiserver.watch_stream import ErrorStream, Shown, WatchStream
+from pumice.cluster.apiserver.streams.watch_stream import ErrorStream, Shown, WatchStream
+from pumice.cluster.apiserver.tables.table import partial, table
 from pumice.http.messages import JSON, Answer, Request, Response
 from pumice.http.pieces import Pieces
 

@@ -7,12 +7,13 @@ import msgspec
 
 from pumice.api import InputError, Object
 from pumice.api.yaml import DoubledKey, documents
-from pumice.cluster.apiserver import protobuf, status
-from pumice.cluster.apiserver.admission import WriteOptions
-from pumice.cluster.apiserver.kinds import KindTable, ServedKind
-from pumice.cluster.apiserver.patch import PatchRequest
+from pumice.cluster.apiserver import status
+from pumice.cluster.apiserver.admission.attributes import WriteOptions
+from pumice.cluster.apiserver.patches.patch import PatchRequest
+from pumice.cluster.apiserver.patches.strategic_merge import CONTENT_TYPES
+from pumice.cluster.apiserver.scheme import protobuf
+from pumice.cluster.apiserver.scheme.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.status import StatusError, bad_request, unsupported_media
-from pumice.cluster.apiserver.strategic_merge import CONTENT_TYPES
 from pumice.http.messages import Request
 
 MAX_DEPTH = 100

@@ -13,19 +13,19 @@ import msgspec
 
 from pumice.api import Object, duration
 from pumice.cluster.apiserver import deletion, requests, status
-from pumice.cluster.apiserver.access import AccessControl
-from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.admission.attributes import WriteOptions
 from pumice.cluster.apiserver.aggregation import Aggregation
 from pumice.cluster.apiserver.archive import export_cluster
+from pumice.cluster.apiserver.auth.access import AccessControl
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
-from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.openapi import OPENAPI_PATH, OpenApi
+from pumice.cluster.apiserver.openapi.v3 import OPENAPI_PATH, OpenApi
 from pumice.cluster.apiserver.outside import Pending, attempted, until_done
 from pumice.cluster.apiserver.read import ReadHandler, form_of, not_acceptable, warning_headers
-from pumice.cluster.apiserver.remote import Containers
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, place_of, target_of
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import Store
+from pumice.cluster.apiserver.streams.remote import Containers
 from pumice.cluster.apiserver.subresources import Subresources, bind
 from pumice.http.messages import JSON, Answer, Request, Response, Stream
 from pumice.http.pieces import Pieces

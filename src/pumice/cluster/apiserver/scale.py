@@ -6,8 +6,8 @@ from pumice.api import Object
 from pumice.api.json_objects import clone
 from pumice.api.selectors import selector_text
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import WriteOptions
-from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.admission.attributes import WriteOptions
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.store import Store
 
 

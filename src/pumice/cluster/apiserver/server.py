@@ -29,20 +29,20 @@ import yaml
 from pumice.api import InputError
 from pumice.client import certificates
 from pumice.client.certificates import Authority
-from pumice.cluster.apiserver.access import AccessControl
-from pumice.cluster.apiserver.admission import AdmissionRule, UserInfo
+from pumice.cluster.apiserver.admission.attributes import AdmissionRule, UserInfo
 from pumice.cluster.apiserver.aggregation import Aggregation
+from pumice.cluster.apiserver.auth.access import AccessControl
+from pumice.cluster.apiserver.auth.signing import Signer
+from pumice.cluster.apiserver.auth.tokens import Tokens
 from pumice.cluster.apiserver.bootstrap import bootstrap, own_endpoints
-from pumice.cluster.apiserver.group_commit import GroupCommit
-from pumice.cluster.apiserver.journal import GAP, FileJournal
-from pumice.cluster.apiserver.journal_files import JournalError
-from pumice.cluster.apiserver.remote import Containers, NoContainers
 from pumice.cluster.apiserver.rest import RestHandler
-from pumice.cluster.apiserver.signing import Signer
 from pumice.cluster.apiserver.status import StatusError, refusal
+from pumice.cluster.apiserver.storage.group_commit import GroupCommit
+from pumice.cluster.apiserver.storage.journal import GAP, FileJournal
+from pumice.cluster.apiserver.storage.journal_files import JournalError
+from pumice.cluster.apiserver.storage.watch import Key, WatchEvent
 from pumice.cluster.apiserver.store import Store
-from pumice.cluster.apiserver.tokens import Tokens
-from pumice.cluster.apiserver.watch import Key, WatchEvent
+from pumice.cluster.apiserver.streams.remote import Containers, NoContainers
 from pumice.http.messages import Request, Response, Stream
 from pumice.http.parser import Malformed
 from pumice.http.server import Connections, ServerConnection

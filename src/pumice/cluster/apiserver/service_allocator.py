@@ -14,10 +14,10 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pumice.api import Object, name_of, namespace_of
-from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import set_identity
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import StatusError
-from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.cluster.apiserver.storage.watch import WatchEvent
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store

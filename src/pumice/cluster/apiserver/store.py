@@ -19,31 +19,32 @@ from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector
 from pumice.api.json_objects import clone
 from pumice.api.selectors import Selector
-from pumice.cluster.apiserver import binding, deletion, eviction, older_rules, status, subresource_writes
-from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
-from pumice.cluster.apiserver.audit_notes import AuditNotes, log_notes
-from pumice.cluster.apiserver.builtin_admission import own_rules
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
-from pumice.cluster.apiserver.conversion import seen, seen_early, seen_late, stored
-from pumice.cluster.apiserver.crd import CRDS, CustomKinds
+from pumice.cluster.apiserver import binding, deletion, eviction, status, subresource_writes
+from pumice.cluster.apiserver.admission.attributes import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
+from pumice.cluster.apiserver.admission.audit_notes import AuditNotes, log_notes
+from pumice.cluster.apiserver.admission.builtin_admission import own_rules
+from pumice.cluster.apiserver.admission.expressions import ExpressionThread, Work
+from pumice.cluster.apiserver.admission.policies import KINDS as POLICIES, Policies
+from pumice.cluster.apiserver.admission.webhooks import MUTATING, VALIDATING, Webhooks
 from pumice.cluster.apiserver.decoding import Misshaped, schema_causes, shaped
 from pumice.cluster.apiserver.discovery import VERSION
-from pumice.cluster.apiserver.expressions import ExpressionThread, Work
-from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
-from pumice.cluster.apiserver.gated_fields import drop_disabled
-from pumice.cluster.apiserver.kinds import KindTable, ServedKind
-from pumice.cluster.apiserver.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.metadata import check_head, check_version, count_generation, keep_identity, metadata_causes, set_identity
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending, call_about
-from pumice.cluster.apiserver.patch import PatchRequest, patched
-from pumice.cluster.apiserver.policies import KINDS as POLICIES, Policies
-from pumice.cluster.apiserver.right_specs import RightSpecs
+from pumice.cluster.apiserver.patches.managed_fields import note_create, note_update
+from pumice.cluster.apiserver.patches.patch import PatchRequest, patched
+from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.scheme.conversion import seen, seen_early, seen_late, stored
+from pumice.cluster.apiserver.scheme.crd import CRDS, CustomKinds
+from pumice.cluster.apiserver.scheme.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.service_allocator import ServiceAllocator
-from pumice.cluster.apiserver.storage import Storage, StoreJournal
+from pumice.cluster.apiserver.storage.in_memory import Storage, StoreJournal
+from pumice.cluster.apiserver.storage.watch import Key, Watch, WatchEvent, WatchFilter
 from pumice.cluster.apiserver.strategies import strategy_of
-from pumice.cluster.apiserver.watch import Key, Watch, WatchEvent, WatchFilter
-from pumice.cluster.apiserver.webhooks import MUTATING, VALIDATING, Webhooks
+from pumice.cluster.apiserver.validation import older_rules
+from pumice.cluster.apiserver.validation.field_rules import Causes
+from pumice.cluster.apiserver.validation.gated_fields import drop_disabled
+from pumice.cluster.apiserver.validation.right_specs import RightSpecs
 
 Done = TypeVar("Done")
 

@@ -12,25 +12,24 @@ from typing import Any, NamedTuple
 from pumice.api import Object
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.pod_rules import limits_and_requests
-from pumice.cluster.apiserver import (
+from pumice.cluster.apiserver import pod_defaults
+from pumice.cluster.apiserver.admission import policies, webhooks
+from pumice.cluster.apiserver.auth import signing
+from pumice.cluster.apiserver.pod_defaults import default_spec
+from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
+from pumice.cluster.apiserver.scheme.crd import CRDS, complete, definition_causes
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
+from pumice.cluster.apiserver.validation import (
     admission_checks,
     device_checks,
     group_checks,
     object_checks,
-    pod_defaults,
     pod_updates,
-    policies,
     role_checks,
     secret_checks,
-    signing,
     slice_checks,
-    webhooks,
 )
-from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.crd import CRDS, complete, definition_causes
-from pumice.cluster.apiserver.field_rules import Causes, fill
-from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.pod_defaults import default_spec
+from pumice.cluster.apiserver.validation.field_rules import Causes, fill
 
 Change = Callable[[Object], None]
 Check = Callable[[Object, Object | None], Causes]

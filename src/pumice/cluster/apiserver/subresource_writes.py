@@ -7,10 +7,10 @@ namespace, it does not change the finalizers in the spec either.
 
 from pumice.api import Object
 from pumice.api.json_objects import clone
-from pumice.cluster.apiserver import group_checks, pod_updates
-from pumice.cluster.apiserver.field_rules import Causes
-from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.strategies import strategy_of
+from pumice.cluster.apiserver.validation import group_checks, pod_updates
+from pumice.cluster.apiserver.validation.field_rules import Causes
 
 _RESIZED = ("resources", "resizePolicy")
 _PART_CAUSES = {"resize": pod_updates.resize_causes, "ephemeralcontainers": pod_updates.ephemeral_causes}

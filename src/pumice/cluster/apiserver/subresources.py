@@ -3,15 +3,17 @@
 from typing import Any
 
 from pumice.api import Object
-from pumice.cluster.apiserver import deletion, forwarding, remote, requests, status, token_requests, wires
-from pumice.cluster.apiserver.access import AccessControl
-from pumice.cluster.apiserver.admission import AdmissionAttributes, WriteOptions
+from pumice.cluster.apiserver import deletion, requests, status
+from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, WriteOptions
+from pumice.cluster.apiserver.auth import token_requests
+from pumice.cluster.apiserver.auth.access import AccessControl
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
-from pumice.cluster.apiserver.patch import PatchRequest, changed
+from pumice.cluster.apiserver.patches.patch import PatchRequest, changed
 from pumice.cluster.apiserver.read import ReadHandler
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of
 from pumice.cluster.apiserver.scale import rescale, scale_of
 from pumice.cluster.apiserver.store import Store
+from pumice.cluster.apiserver.streams import forwarding, remote, wires
 from pumice.http.messages import Request, Response, Stream
 
 

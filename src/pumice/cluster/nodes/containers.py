@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pumice.api import Object, name_of, namespace_of, spec_of, uid_of
-from pumice.cluster.apiserver.remote import Attached, Following, state_of
 from pumice.cluster.apiserver.store import Store
+from pumice.cluster.apiserver.streams.remote import Attached, Following, state_of
 from pumice.cluster.nodes.pod_life import log_of
 
 if TYPE_CHECKING:

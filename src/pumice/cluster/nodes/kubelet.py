@@ -13,7 +13,7 @@ from contextlib import suppress
 from pumice.api import Key, Object, instant, key_of, kinds, name_of, spec_of, status_of, uid_of
 from pumice.api.json_objects import finalizers_of
 from pumice.cluster.apiserver import DeleteOptions, StatusError
-from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.cluster.nodes import pod_life
 from pumice.cluster.nodes.metrics_server import Metrics

@@ -24,7 +24,7 @@ from pumice.api.json_objects import terminating
 from pumice.api.structs import document, encode
 from pumice.api.volcano import PodGroup
 from pumice.cluster.apiserver import DeleteOptions, Store
-from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions, Evict

@@ -1,0 +1,1 @@
+"""Who asks, and what the user may do: tokens, certificates, RBAC."""

@@ -1,0 +1,1 @@
+"""The four types of patches, and who owns which field."""

@@ -1,0 +1,388 @@
+"""Who owns which field: `metadata.managedFields`, read, kept up to date and written.
+
+An object that a client creates over HTTP has field owners from the start. Components in this process create many objects that are never
+applied: such an object gets its owners at its first server-side apply. Its fields then belong to the manager `before-first-apply`, as for
+objects that are older than the feature, except those that kubectl's client-side apply has set.
+
+An object as a map from paths to values, in the terms of server-side apply.
+A path is a tuple of steps as `fieldsV1` writes them: `f:spec`, `k:{"name":"web"}` for an item of a keyed list, `v:"x"` for one of a set.
+An item of a keyed list has a path of its own besides the paths of its fields: it says that the item exists. A value that merges as a
+whole is a leaf, and so is an empty object.
+"""
+
+import json
+from collections.abc import Set
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pumice.api import Object, rfc3339
+from pumice.cluster.apiserver.scheme.kinds import ServedKind
+from pumice.cluster.apiserver.scheme.schema import Shape
+from pumice.cluster.apiserver.status import LARGEST_OBJECT, too_large
+
+_ENCODER = msgspec.json.Encoder(order="sorted")
+Path = tuple[str, ...]
+Leaves = dict[Path, Any]
+
+PRESENT = "."  #: the value of an item's own path
+_KEY_DEFAULTS = {"protocol": "TCP"}
+_LONGEST_KEPT = 256  #: characters of a name whose step is kept
+_NOT_OWNED = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+)
+
+
+def leaves(shape: Shape | None, obj: Object) -> Leaves:
+    """The leaves of a whole object, without the fields that no manager owns: its type, identity and version."""
+    found: Leaves = {}
+    _collect(shape, _owned(obj), (), found)
+    found.pop((), None)
+    return found
+
+
+def difference(shape: Shape | None, old: Object, new: Object) -> tuple[set[Path], set[Path]]:
+    """The paths of leaves that are new or have another value, and the paths of leaves that are gone. Equal parts are not walked."""
+    was: Leaves = {}
+    is_now: Leaves = {}
+    _compare(shape, _owned(old), _owned(new), (), was, is_now)
+    return {path for path, value in is_now.items() if path and (path not in was or was[path] != value)}, was.keys() - is_now.keys() - {()}
+
+
+def _owned(obj: Object) -> Object:
+    owned = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
+    owned["metadata"] = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _NOT_OWNED}
+    if not owned["metadata"]:
+        del owned["metadata"]
+    return owned
+
+
+def has_fields(shape: Shape | None, value: Any) -> bool:
+    """Whether the value is an object, not empty, each field of which merges by itself."""
+    return isinstance(value, dict) and bool(value) and not (shape is not None and (shape.atomic or shape.kind == "any"))
+
+
+def has_items(shape: Shape | None, value: Any) -> bool:
+    """Whether the value is a list each item of which merges by itself."""
+    return isinstance(value, list) and shape is not None and bool(shape.keys or shape.is_set) and not shape.atomic
+
+
+def _collect(shape: Shape | None, value: Any, path: Path, found: Leaves) -> None:
+    if has_fields(shape, value):
+        for key, item in value.items():
+            _collect(shape.child(key) if shape is not None else None, item, (*path, f"f:{key}"), found)
+    elif shape is not None and has_items(shape, value):
+        for item in value:
+            _collect_item(shape, item, (*path, item_step(shape, item)), found)
+    else:
+        found[path] = value
+
+
+def _collect_item(shape: Shape, item: Any, path: Path, found: Leaves) -> None:
+    found[path] = PRESENT
+    if isinstance(item, dict) and not shape.is_set:
+        for key, inner in item.items():
+            _collect(shape.element.child(key) if shape.element is not None else None, inner, (*path, f"f:{key}"), found)
+
+
+def _compare(shape: Shape | None, old: Any, new: Any, path: Path, was: Leaves, is_now: Leaves) -> None:
+    if old == new:
+        return
+    if has_fields(shape, old) and has_fields(shape, new):
+        for key in old.keys() | new.keys():
+            child, inner = shape.child(key) if shape is not None else None, (*path, f"f:{key}")
+            if key not in old:
+                _collect(child, new[key], inner, is_now)
+            elif key not in new:
+                _collect(child, old[key], inner, was)
+            else:
+                _compare(child, old[key], new[key], inner, was, is_now)
+    elif shape is not None and has_items(shape, old) and has_items(shape, new):
+        _compare_items(shape, old, new, path, was, is_now)
+    else:
+        _collect(shape, old, path, was)
+        _collect(shape, new, path, is_now)
+
+
+def _compare_items(shape: Shape, old: list[Any], new: list[Any], path: Path, was: Leaves, is_now: Leaves) -> None:
+    before, after = ({item_step(shape, item): item for item in items} for items in (old, new))
+    for step in before.keys() | after.keys():
+        if step not in before or step not in after or before[step] != after[step]:
+            for items, found in ((before, was), (after, is_now)):
+                if step in items:
+                    _collect_item(shape, items[step], (*path, step), found)
+
+
+def item_step(shape: Shape, item: Any) -> str:
+    """The step of a path that stands for an item of a keyed list or of a set."""
+    if shape.is_set or not isinstance(item, dict):
+        return f"v:{_as_text(item)}"
+    if len(shape.keys) == 1 and type(value := item.get(shape.keys[0])) is str and len(value) <= _LONGEST_KEPT:
+        return _keyed_step(shape.keys[0], value)
+    keys = {key: value for key in shape.keys if (value := item.get(key, _KEY_DEFAULTS.get(key))) is not None}
+    return f"k:{_as_text(keys)}"
+
+
+@lru_cache(maxsize=16384)
+def _keyed_step(key: str, value: str) -> str:
+    return f"k:{_as_text({key: value})}"
+
+
+def _as_text(value: Any) -> str:
+    return _ENCODER.encode(value).decode()
+
+
+def to_fields(paths: Set[Path]) -> Object:
+    """The paths in the form of `fieldsV1`."""
+    tree: Object = {}
+    for path in paths:
+        place = tree
+        for step in path:
+            place = place.setdefault(step, {})
+        if path[-1][:2] == "k:":
+            place.setdefault(".", {})
+    return _in_order(tree)
+
+
+def _in_order(tree: Object) -> Object:
+    return {step: _in_order(tree[step]) if tree[step] else tree[step] for step in sorted(tree)}
+
+
+def from_fields(fields: Any) -> set[Path]:
+    """The paths that a `fieldsV1` names."""
+    paths: set[Path] = set()
+
+    def walk(place: Any, path: Path) -> None:
+        children = place if isinstance(place, dict) else {}
+        if path and (not children or "." in children):
+            paths.add(path)
+        for step, inner in children.items():
+            if step != ".":
+                walk(inner, (*path, step))
+
+    walk(fields, ())
+    return paths
+
+
+def shown(path: Path) -> str:
+    """The path as conflicts report it, such as `.spec.containers[name="web"].image`."""
+    text = ""
+    for step in path:
+        mark, rest = step[:2], step[2:]
+        if mark == "f:":
+            text += f".{rest}"
+        elif mark == "k:":
+            text += "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in json.loads(rest).items()) + "]"
+        else:
+            text += f"[={rest}]"
+    return text
+
+
+UNMANAGED = "before-first-apply"
+OLDEST = "ancient-changes"  #: the manager that the fields of the oldest of many managers are given to
+MOST_UPDATERS = 10
+MOST_SHARED = 200  #: paths: a set of at most so many is shared, since many objects are likely to have the same
+CLIENT_SIDE = "kubectl-client-side-apply"
+
+
+class Manager(NamedTuple):
+    """The manager of one entry: its name, its operation (Apply or Update), and the subresource that it wrote through."""
+
+    name: str
+    operation: str
+    subresource: str = ""
+
+
+class Ownership:
+    def __init__(self, entries: list[Object]) -> None:
+        self.paths: dict[Manager, Set[Path]] = {}
+        self._written: dict[Manager, Object] = {}  #: `fieldsV1` as it was read, of managers whose paths have not changed since
+        self._times: dict[Manager, str] = {}
+        self._versions: dict[Manager, str] = {}
+        for entry in entries:
+            if not isinstance(entry, dict) or not entry.get("operation") or not isinstance(entry.get("fieldsV1"), dict):
+                continue
+            manager = Manager(str(entry.get("manager", "")), str(entry["operation"]), str(entry.get("subresource", "")))
+            self.paths[manager] = _SHARED.read(entry["fieldsV1"])
+            self._written[manager] = entry["fieldsV1"]
+            self._times[manager] = entry.get("time", "")
+            self._versions[manager] = entry.get("apiVersion", "")
+
+    def version(self, manager: Manager) -> str:
+        return self._versions.get(manager, "")
+
+    def give(self, manager: Manager, paths: Set[Path], api_version: str, now: float) -> None:
+        """Let the manager own exactly these paths."""
+        if self.paths.get(manager) == paths:
+            return
+        self.paths[manager] = paths
+        self._written.pop(manager, None)
+        self._times[manager] = rfc3339(now)
+        self._versions[manager] = api_version
+
+    def take(self, paths: set[Path], keep: Manager) -> None:
+        """Take the paths away from all managers except one."""
+        for manager, own in self.paths.items():
+            if manager != keep and not own.isdisjoint(paths):
+                self.paths[manager] = own - paths
+                self._written.pop(manager, None)
+
+    def owned_by_others(self, manager: Manager) -> set[Path]:
+        return {path for other, paths in self.paths.items() if other != manager for path in paths}
+
+    def merge_oldest(self, api_version: str) -> None:
+        """Merge the oldest of the managers that do not apply into one, so that at most MOST_UPDATERS of them are left."""
+        updaters = [manager for manager in self.paths if manager.operation == "Update" and not manager.subresource and self.paths[manager]]
+        if len(updaters) <= MOST_UPDATERS:
+            return
+        updaters.sort(key=lambda manager: (manager.name != OLDEST, self._times[manager]))
+        merged = updaters[: len(updaters) - MOST_UPDATERS + 1]
+        time = max(self._times[manager] for manager in merged)
+        paths = {path for manager in merged for path in self.paths.pop(manager)}
+        oldest = Manager(OLDEST, "Update")
+        self.paths[oldest], self._times[oldest], self._versions[oldest] = paths, time, api_version
+        self._written.pop(oldest, None)
+
+    def entries(self) -> list[Object]:
+        return [
+            _entry(manager, self._versions[manager], self._times[manager], self._written.get(manager) or _fields(paths))
+            for manager, paths in self.paths.items()
+            if paths
+        ]
+
+
+def _entry(manager: Manager, api_version: str, time: str, fields: Object) -> Object:
+    entry = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": api_version,
+        "time": time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    return entry | ({"subresource": manager.subresource} if manager.subresource else {})
+
+
+def _fields(paths: Set[Path]) -> Object:
+    least = sum(len(path[-1]) for path in paths)
+    if least > LARGEST_OBJECT:
+        raise too_large(least, LARGEST_OBJECT)
+    return _SHARED.write(frozenset(paths)) if len(paths) <= MOST_SHARED else to_fields(paths)
+
+
+class SharedFields:
+    """A cache of `fieldsV1`: objects with the same fields share one, and share its parts. Each is written and read only once, since stored
+    objects are never changed. `room` is about how many names and paths are kept."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._forget()
+
+    def _forget(self) -> None:
+        self._kept = 0
+        self._parts: dict[tuple[Any, ...], Object] = {}  #: by the names and ids of the parts below, which the part itself keeps alive
+        self._written: dict[frozenset[Path], Object] = {}
+        self._read: dict[int, tuple[Object, frozenset[Path]]] = {}  #: by the id of the `fieldsV1`
+
+    def of(self, shape: Shape | None, obj: Object) -> Object:
+        """The `fieldsV1` of an object: the same as `write` returns for the paths of its leaves."""
+        fields = self._part("f", self._below(shape, _owned(obj)))
+        return fields if id(fields) in self._read else self._keep(fields, frozenset(from_fields(fields)))
+
+    def write(self, paths: frozenset[Path]) -> Object:
+        known = self._written.get(paths)
+        return self._keep(to_fields(paths), paths) if known is None else known
+
+    def read(self, fields: Any) -> Set[Path]:
+        known = self._read.get(id(fields))
+        return from_fields(fields) if known is None else known[1]
+
+    def _keep(self, fields: Object, paths: frozenset[Path]) -> Object:
+        self._make_room(len(paths))
+        self._written[paths] = fields
+        self._read[id(fields)] = fields, paths
+        return fields
+
+    def _make_room(self, more: int) -> None:
+        if self._kept > self._room:
+            self._forget()
+        self._kept += more
+
+    def _of_value(self, shape: Shape | None, value: Any) -> Object | None:
+        if has_fields(shape, value):
+            below = self._below(shape, value)
+            return self._part("f", below) if below else None
+        if shape is not None and has_items(shape, value):
+            items: Object = {}
+            for item in value:
+                step, fields = item_step(shape, item), self._of_item(shape, item)
+                items[step] = _merged(items[step], fields) if step in items else fields
+            return self._part("k", items) if items else None
+        return _LEAF
+
+    def _of_item(self, shape: Shape, item: Any) -> Object:
+        return self._part(".", self._below(shape.element, item)) if isinstance(item, dict) and not shape.is_set else _LEAF
+
+    def _below(self, shape: Shape | None, value: Object) -> Object:
+        below: Object = {}
+        for key, item in value.items():
+            nested = item.__class__ is dict or item.__class__ is list
+            fields = self._of_value(shape.child(key) if shape is not None else None, item) if nested else _LEAF
+            if fields is not None:
+                below[key] = fields
+        return below
+
+    def _part(self, mark: str, below: Object) -> Object:
+        key = (mark, *below, *map(id, below.values()))
+        part = self._parts.get(key)
+        if part is None:
+            self._make_room(len(key))
+            steps = below if mark == "k" else {f"f:{name}": fields for name, fields in below.items()}
+            part = self._parts[key] = ({".": _LEAF} if mark == "." else {}) | {step: steps[step] for step in sorted(steps)}
+        return part
+
+
+_LEAF: Object = {}
+
+
+def _merged(first: Object, second: Object) -> Object:
+    """The `fieldsV1` of two items that have the same key, as one."""
+    return {step: _merged(first.get(step, _LEAF), second.get(step, _LEAF)) for step in sorted(first.keys() | second.keys())}
+
+
+_SHARED = SharedFields(200_000)
+
+
+def note_create(kind: ServedKind, obj: Object, manager_name: str, now: float) -> None:
+    """Make the manager that creates an object the owner of all its fields, except its status. Changes `obj`."""
+    stated = {key: value for key, value in obj.items() if key != "status" or not kind.has_status}
+    fields = _SHARED.of(kind.shape, stated)
+    manager = Manager(manager_name or "unknown", "Update")
+    obj["metadata"]["managedFields"] = [_entry(manager, kind.api_version, rfc3339(now), fields)] if fields else []
+
+
+def note_update(kind: ServedKind, obj: Object, old: Object, manager_name: str, now: float, subresource: str = "") -> None:
+    """Record a write that is not an apply: changed fields belong to its manager, removed fields to no manager. Changes `obj`."""
+    metadata: dict[str, Any] = obj["metadata"]
+    entries = metadata.pop("managedFields", None)
+    before = old["metadata"].get("managedFields")
+    if not before or entries == [] or entries == [{}]:
+        return
+    ownership = Ownership(before if entries is None or entries == before else entries)
+    changed, gone = difference(kind.shape, old, obj)
+    manager = Manager(manager_name or "unknown", "Update", subresource)
+    ownership.take(changed | gone, manager)
+    if changed:
+        ownership.give(manager, (ownership.paths.get(manager, set()) - gone) | changed, kind.api_version, now)
+    ownership.merge_oldest(kind.api_version)
+    metadata["managedFields"] = ownership.entries()

@@ -1,0 +1,1 @@
+"""Answers that stay open: watches, logs, commands in containers, forwarded ports."""

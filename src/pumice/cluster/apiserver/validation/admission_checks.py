@@ -1,0 +1,103 @@
+"""What is filled in and refused in the objects that configure admission: webhook configurations, policies and their bindings."""
+
+from pumice.api import Object
+from pumice.cluster.apiserver.validation.field_rules import Causes, choice_causes, fill, missing, unsupported
+
+DEFAULTS = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+
+
+def webhook_defaults(configuration: Object) -> None:
+    for hook in configuration.get("webhooks") or ():
+        fill(hook, DEFAULTS | {"failurePolicy": "Fail", "timeoutSeconds": 10})
+        if (service := (hook.get("clientConfig") or {}).get("service")) is not None:
+            service.setdefault("port", 443)
+        for rule in hook.get("rules") or ():
+            rule.setdefault("scope", "*")
+
+
+def mutating_defaults(configuration: Object) -> None:
+    webhook_defaults(configuration)
+    for hook in configuration.get("webhooks") or ():
+        hook.setdefault("reinvocationPolicy", "Never")
+
+
+def webhook_causes(configuration: Object, old: Object | None) -> Causes:
+    """What is wrong with a configuration: pairs of a field's path and a sentence."""
+    causes: Causes = []
+    seen: set[str] = set()
+    for index, hook in enumerate(configuration.get("webhooks") or ()):
+        path, name, client = f"webhooks[{index}]", str(hook.get("name") or ""), hook.get("clientConfig") or {}
+        if name.count(".") < 2:
+            causes.append((f"{path}.name", f'Invalid value: "{name}": should be a domain with at least three segments separated by dots'))
+        if name in seen:
+            causes.append((f"{path}.name", f'Duplicate value: "{name}"'))
+        seen.add(name)
+        if bool(client.get("url")) == bool(client.get("service")):
+            causes.append((f"{path}.clientConfig", "Required value: exactly one of url or service is required"))
+        elif client.get("url") and not client["url"].startswith("https://"):
+            causes.append((f"{path}.clientConfig.url", f'Invalid value: "{client["url"]}": must begin with https://'))
+        causes += choice_causes(path, hook, {"failurePolicy": ("Fail", "Ignore"), "matchPolicy": ("Equivalent", "Exact")})
+        causes += choice_causes(path, hook, {"sideEffects": ("None", "NoneOnDryRun"), "reinvocationPolicy": ("IfNeeded", "Never")})
+        causes += missing(path, hook, "admissionReviewVersions", rule="must specify one of v1, v1beta1")
+        if not 1 <= hook["timeoutSeconds"] <= 30:
+            text = f"Invalid value: {hook['timeoutSeconds']}: the timeout value must be between 1 and 30 seconds"
+            causes.append((f"{path}.timeoutSeconds", text))
+        if hook.get("matchConditions"):
+            from pumice.cluster.apiserver.admission.conditions import condition_causes
+
+            causes += condition_causes(f"{path}.matchConditions", hook["matchConditions"])
+    return causes
+
+
+def policy_defaults(policy: Object) -> None:
+    fill(policy, {"spec": {"failurePolicy": "Fail"}})
+    _default_rules(policy["spec"].get("matchConstraints"))
+
+
+def binding_defaults(binding: Object) -> None:
+    _default_rules((binding.get("spec") or {}).get("matchResources"))
+
+
+def _default_rules(match: Object | None) -> None:
+    if match is not None:
+        fill(match, DEFAULTS)
+        for rule in (*(match.get("resourceRules") or ()), *(match.get("excludeResourceRules") or ())):
+            rule.setdefault("scope", "*")
+
+
+def policy_causes(policy: Object, old: Object | None) -> Causes:
+    """What is wrong with a policy: pairs of a field's path and a sentence."""
+    from pumice.cluster.apiserver.admission.conditions import EXPRESSIONS, TEXT, condition_causes, expression_causes
+
+    spec = policy.get("spec") or {}
+    causes = choice_causes("spec", spec, {"failurePolicy": ("Fail", "Ignore")})
+    causes += missing("spec.matchConstraints", spec.get("matchConstraints") or {}, "resourceRules")
+    causes += condition_causes("spec.matchConditions", spec.get("matchConditions") or (), EXPRESSIONS)
+    for index, one in enumerate(spec.get("variables") or ()):
+        causes += expression_causes(f"spec.variables[{index}].expression", one, EXPRESSIONS, ())
+    for index, one in enumerate(spec.get("validations") or ()):
+        path = f"spec.validations[{index}]"
+        causes += expression_causes(f"{path}.expression", one, EXPRESSIONS)
+        if one.get("messageExpression"):
+            causes += expression_causes(f"{path}.messageExpression", {"expression": one["messageExpression"]}, EXPRESSIONS, TEXT)
+    for index, one in enumerate(spec.get("auditAnnotations") or ()):
+        causes += expression_causes(
+            f"spec.auditAnnotations[{index}].valueExpression", {"expression": one["valueExpression"]}, EXPRESSIONS, ()
+        )
+    for index, one in enumerate(spec.get("mutations") or ()):
+        field = "jsonPatch" if one.get("patchType") == "JSONPatch" else "applyConfiguration"
+        causes += expression_causes(f"spec.mutations[{index}].{field}.expression", one.get(field) or {}, EXPRESSIONS, ())
+    if not any(spec.get(field) for field in ("validations", "auditAnnotations", "mutations")):
+        causes.append(("spec", "Required value: validations, auditAnnotations or mutations must be specified"))
+    return causes
+
+
+def binding_causes(binding: Object, old: Object | None) -> Causes:
+    spec = binding.get("spec") or {}
+    causes, actions = missing("spec", spec, "policyName"), spec.get("validationActions") or ()
+    if binding.get("kind") == "ValidatingAdmissionPolicyBinding":
+        causes += missing("spec", spec, "validationActions")
+    if {"Deny", "Warn"} <= set(actions):
+        text = "Invalid value: must not contain both Deny and Warn (repeating the same validation failure)"
+        causes.append(("spec.validationActions", text))
+    return causes + [cause for action in actions for cause in unsupported("spec.validationActions", action, ("Audit", "Deny", "Warn"))]

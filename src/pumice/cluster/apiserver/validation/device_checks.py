@@ -1,0 +1,339 @@
+"""The reasons for which the API server refuses claims for devices and their templates, classes of devices, taints of them, and what pods
+say of them; and the defaults of claims.
+
+What concerns a single field is declared in the tables of types. Here are the rules between fields, and those of expressions.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+
+from pumice.api import Object
+from pumice.api.quantity import quantity
+from pumice.api.structs import encode
+from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
+from pumice.cluster.apiserver.validation.declared_rules import causes, internal, plain
+from pumice.cluster.apiserver.validation.field_rules import Causes, duplicates, forbidden, invalid, required
+from pumice.cluster.apiserver.validation.label_rules import annotation_causes, label_causes, requirement_causes, value_causes
+from pumice.cluster.apiserver.validation.name_rules import misnamed, named
+
+_LONGEST = 10 * 1024  #: bytes of an expression, and of parameters
+_NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+_OWN = "kubernetes.io/"
+
+
+def default_claim(claim: Object) -> None:
+    for request in _ways(_spec(claim).get("devices") or {}):
+        if request.setdefault("allocationMode", "ExactCount") == "ExactCount":
+            request.setdefault("count", 1)
+        for toleration in request.get("tolerations") or ():
+            toleration.setdefault("operator", "Equal")
+
+
+def default_claim_template(template: Object) -> None:
+    default_claim(_spec(template))
+
+
+def _ways(devices: Object) -> Iterator[Object]:
+    for request in devices.get("requests") or ():
+        yield from [*([request["exactly"]] if request.get("exactly") else []), *(request.get("firstAvailable") or ())]
+
+
+def claim_causes(claim: Object, old: Object | None) -> Causes:
+    if old is not None:
+        return _immutable(claim, old) + _status(claim, old)
+    return declared("ResourceClaim", claim, None, "spec") + _claim(_spec(claim).get("devices") or {}, "spec.devices")
+
+
+def claim_template_causes(template: Object, old: Object | None) -> Causes:
+    if old is not None:
+        return _immutable(template, old)
+    found = declared("ResourceClaimTemplate", template, None, "spec") + _given_metadata(_spec(template).get("metadata") or {})
+    return found + _claim(_spec(_spec(template)).get("devices") or {}, "spec.spec.devices")
+
+
+def _given_metadata(metadata: Object) -> Causes:
+    """The causes for refusing what the claims of a template are to have in their metadata."""
+    place, more = "spec.metadata", metadata.keys() - {"labels", "annotations"}
+    found = label_causes(metadata.get("labels") or {}, f"{place}.labels")
+    found += annotation_causes(metadata.get("annotations") or {}, f"{place}.annotations")
+    return found + [forbidden(f"{place}.{field.replace('uid', 'uID')}", "cannot be set") for field in sorted(more) if metadata[field]]
+
+
+def declared(struct: str, value: Object, old: Object | None, *fields: str) -> Causes:
+    return causes(shape_of(f"resource.v1.{struct}"), value, old, "", frozenset(), *fields)
+
+
+def _immutable(obj: Object, old: Object) -> Causes:
+    return [] if _spec(obj) == _spec(old) else [invalid("spec", _spec(obj), "field is immutable")]
+
+
+def _spec(obj: Object) -> Object:
+    found: Object = obj.get("spec") or {}
+    return found
+
+
+def _claim(devices: Object, place: str) -> Causes:
+    names, found, constrained = _request_names(devices), Causes(), set[tuple[str, str]]()
+    for index, constraint in enumerate(devices.get("constraints") or ()):
+        at, attributes = f"{place}.constraints[{index}]", [each for each in ("matchAttribute", "distinctAttribute") if constraint.get(each)]
+        found += _references(constraint, names, at)
+        for each in attributes:
+            found += qualified(constraint[each], f"{at}.{each}", ("prefix", "name"))
+            constrained |= {(name, constraint[each]) for name in constraint.get("requests") or [""]}
+        if not attributes:
+            text = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
+            found.append((at, f"Required value: {text}"))
+    for index, request in enumerate(devices.get("requests") or ()):
+        found += _request(request, f"{place}.requests[{index}]", constrained)
+    return found + _configurations(devices.get("config") or (), f"{place}.config", names)
+
+
+def _request_names(devices: Object) -> set[str]:
+    """The names of requests, and those of their alternatives."""
+    requests = devices.get("requests") or ()
+    alternatives = {f"{one.get('name')}/{way.get('name')}" for one in requests for way in one.get("firstAvailable") or ()}
+    return {str(request.get("name")) for request in requests} | alternatives
+
+
+def _references(obj: Object, names: Set[str], place: str) -> Causes:
+    listed = enumerate(obj.get("requests") or ())
+    return [cause for index, name in listed for cause in _reference(name, names, f"{place}.requests[{index}]")]
+
+
+def _reference(name: str, names: Set[str], place: str) -> Causes:
+    parts = name.split("/")
+    found = [cause for part in parts if len(parts) < 3 for cause in named("short", part, place)]
+    return found if name in names else [*found, invalid(place, name, _NO_REQUEST)]
+
+
+def _request(request: Object, place: str, constrained: Set[tuple[str, str]]) -> Causes:
+    ways, several = [each for each in ("exactly", "firstAvailable") if request.get(each)], "but multiple fields are set"
+    rule, name = "exactly one of `exactly` or `firstAvailable` is required", str(request.get("name"))
+    if len(ways) != 1:
+        return [(place, f"Invalid value: null: {rule}, {several}" if ways else f"Required value: {rule}")]
+    if "exactly" in ways:
+        return _way(request["exactly"], f"{place}.exactly", {attribute for of, attribute in constrained if of in ("", name)})
+    found: Causes = []
+    for index, way in enumerate(request["firstAvailable"]):
+        mine = ("", name, f"{name}/{way.get('name')}")
+        found += _way(way, f"{place}.firstAvailable[{index}]", {attribute for of, attribute in constrained if of in mine})
+    return found
+
+
+def _way(way: Object, place: str, constrained: Set[str]) -> Causes:
+    found, count, mode = Causes(), way.get("count", 0), way.get("allocationMode", "")
+    if mode == "All" and count:
+        found.append(invalid(f"{place}.count", count, "must not be specified when allocationMode is 'All'"))
+    elif mode == "ExactCount" and count <= 0:
+        found.append(invalid(f"{place}.count", count, "must be greater than zero"))
+    for index, toleration in enumerate(way.get("tolerations") or ()):
+        at, value = f"{place}.tolerations[{index}].value", toleration.get("value") or ""
+        if toleration.get("operator") == "Exists" and value:
+            found.append(invalid(at, value, "must be empty for operator `Exists`"))
+        elif toleration.get("operator") == "Equal":
+            found += named("value", value, at)
+    return found + _selectors(way, place) + _derived(way.get("derivedAttributes") or (), f"{place}.derivedAttributes", constrained)
+
+
+def _derived(attributes: Sequence[Object], place: str, constrained: Set[str]) -> Causes:
+    found = duplicates([each.get("name") for each in attributes], place)
+    for index, attribute in enumerate(attributes):
+        at, name = f"{place}[{index}]", attribute.get("name")
+        if name and name not in constrained:
+            text = "must be referenced by at least one matchAttribute or distinctAttribute constraint targeting this request"
+            found.append(invalid(f"{at}.name", name, text))
+        if name:
+            found += qualified(name, f"{at}.name", ("prefix", "name"))
+        if attribute.get("expression"):
+            found += _expression(attribute["expression"], f"{at}.expression", is_derived=True)
+    return found
+
+
+def _selectors(obj: Object, place: str) -> Causes:
+    found: Causes = []
+    for index, selector in enumerate(obj.get("selectors") or ()):
+        if selector.get("cel"):
+            found += _expression(selector["cel"].get("expression", ""), f"{place}.selectors[{index}].cel.expression")
+    return found
+
+
+def _expression(text: str, place: str, *, is_derived: bool = False) -> Causes:
+    from pumice.api import device_expressions  # it takes 0.1 s; most clusters have no devices
+
+    if len(text.encode()) > _LONGEST:
+        return [(place, f"Too long: may not be more than {_LONGEST} bytes")]
+    fault = device_expressions.derivation(text) if is_derived else device_expressions.selection(text)
+    if not isinstance(fault, str):
+        return []
+    return [invalid(place, text, fault if fault.startswith("must evaluate") else f"compilation failed: {fault}")]
+
+
+def _configurations(stated: Iterable[Object], place: str, names: Set[str]) -> Causes:
+    found: Causes = []
+    for index, each in enumerate(stated):
+        found += _references(each, names, f"{place}[{index}]")
+        at, parameters = f"{place}[{index}].opaque.parameters", (each.get("opaque") or {}).get("parameters")
+        if each.get("opaque") and parameters is None:
+            found.append(required(at))
+        elif len(encode(parameters)) > _LONGEST:
+            found.append((at, f"Too long: may not be more than {_LONGEST} bytes"))
+        elif each.get("opaque") and not isinstance(parameters, dict):
+            found.append((at, 'Invalid value: "<value omitted>": must be a valid JSON object'))
+    return found
+
+
+def class_causes(device_class: Object, old: Object | None) -> Causes:
+    spec, before = _spec(device_class), _spec(old or {})
+    found = declared("DeviceClass", device_class, old, "spec")
+    if spec.get("selectors") != before.get("selectors"):
+        found += _selectors(spec, "spec")
+    if spec.get("config") != before.get("config"):
+        found += _configurations(spec.get("config") or (), "spec.config", set())
+    if name := spec.get("extendedResourceName"):
+        found += [invalid("spec.extendedResourceName", name, text) for text in _no_extended_resource(name)]
+    return found
+
+
+def _no_extended_resource(name: str) -> Iterator[str]:
+    if "/" not in name:
+        yield "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
+    elif _OWN in name:
+        yield f'must not have "{_OWN}" domain'
+    if name.startswith("requests."):
+        yield 'must not have "requests." prefix'
+    yield from misnamed("label", f"requests.{name}")
+
+
+def taint_rule_causes(rule: Object, old: Object | None) -> Causes:
+    pool = (_spec(rule).get("deviceSelector") or {}).get("pool")
+    found = declared("DeviceTaintRule", rule, old, "spec", "status")
+    return found if pool is None else found + pool_causes(pool, "spec.deviceSelector.pool")
+
+
+def _status(claim: Object, old: Object) -> Causes:
+    """The causes for refusing what is said of the devices that a claim got."""
+    status, before = claim.get("status") or {}, old.get("status") or {}
+    if status == before:
+        return []
+    found, allocation = declared("ResourceClaim", claim, old, "status"), status.get("allocation")
+    if status.get("reservedFor") and not allocation:
+        found.append(forbidden("status.reservedFor", "may not be specified when `allocated` is not set"))
+    if allocation and not before.get("allocation"):
+        found += _allocation(allocation, _request_names(_spec(claim).get("devices") or {}))
+    elif allocation and allocation != before["allocation"]:
+        shown = internal(shape_of("resource.v1.AllocationResult"), allocation)
+        found.append(invalid("status.allocation", shown, "field is immutable"))
+    taken = [_device_of(result) for result in ((allocation or {}).get("devices") or {}).get("results") or ()]
+    for index, device in enumerate(status.get("devices") or ()):
+        found += pool_causes(device.get("pool", ""), f"status.devices[{index}].pool")
+        if (which := _device_of(device)) not in taken:
+            found.append(invalid(f"status.devices[{index}]", which, "must be an allocated device in the claim"))
+    return found
+
+
+def _device_of(obj: Object) -> Mapping[str, str]:
+    return {f"{field[0].upper()}{field[1:]}".replace("Id", "ID"): obj.get(field) or "" for field in ("driver", "pool", "device", "shareID")}
+
+
+def _allocation(allocation: Object, names: Set[str]) -> Causes:
+    found, devices, place = Causes(), allocation.get("devices") or {}, "status.allocation.devices"
+    for index, result in enumerate(devices.get("results") or ()):
+        at = f"{place}.results[{index}]"
+        found += _reference(result.get("request", ""), names, f"{at}.request") + binding_causes(result, at)
+        found += skipping_causes(result.get("skipNodeOperations") or (), f"{at}.skipNodeOperations")
+    found += _configurations(devices.get("config") or (), f"{place}.config", names)
+    selector = allocation.get("nodeSelector")
+    return found if selector is None else found + node_selector_causes(selector, "status.allocation.nodeSelector")
+
+
+def charge_causes(pod: Object, old: Object) -> Causes:
+    """The causes for refusing what a pod says that its devices take of their node."""
+    status, before, field = pod.get("status") or {}, old.get("status") or {}, "nodeAllocatableResourceClaimStatuses"
+    if status.get(field) == before.get(field):
+        return []
+    found = causes(shape_of("core.v1.PodStatus"), status, before, "status", frozenset(), field)
+    stated = (*(_spec(pod).get("resourceClaims") or ()), *(status.get("resourceClaimStatuses") or ()))
+    claims = {each.get("resourceClaimName") for each in stated}
+    for index, charge in enumerate(status.get(field) or ()):
+        at, name = f"status.{field}[{index}]", charge.get("resourceClaimName")
+        if name and name not in claims:
+            found.append(invalid(f"{at}.resourceClaimName", name, "no mapping found in pod reference"))
+        for part in ("mapping", "overhead") if name else ():
+            for number, taken in enumerate(charge.get(part) or ()):
+                inner = f"{at}.{part}[{number}]"
+                found += node_resource_causes(taken.get("name", ""), f"{inner}.name")
+                if part == "overhead" and not taken.keys() - {"name"}:
+                    found.append((inner, 'Invalid value: "": at least one of perPod or perContainer must be set'))
+                found += amounts({key: value for key, value in taken.items() if key != "name"}, inner, "must be non-negative")
+    return found
+
+
+def qualified(name: str, place: str, words: tuple[str, str] = ("the domain", "the name")) -> Causes:
+    """The causes for refusing the name of an attribute or capacity. `words`: what its parts are called where a domain is a must."""
+    is_full, parts, found = words[0] == "prefix", name.split("/"), Causes()
+    if len(parts) == 2:
+        found += [(place, f'Invalid value: "": {word} must not be empty') for word, part in zip(words, parts, strict=True) if not part]
+        found += list(plain(("format=anycase", "bytes=63"), parts[0], place)) if parts[0] else []
+    if len(parts) == 1 or (len(parts) == 2 and parts[1]):
+        found += list(plain(("format=identifier", "bytes=32"), parts[-1], place))
+    if is_full and len(parts) == 1:
+        text = "a fully qualified name must be a domain and a name separated by a slash"
+        found.append(invalid(place, name, text))
+    return found
+
+
+def pool_causes(name: str, place: str) -> Causes:
+    if not name:
+        return [required(place)]
+    too_long = list(plain(("bytes=253",), name, place))
+    return too_long + [cause for part in name.split("/") for cause in named("long", part, place)]
+
+
+def node_selector_causes(selector: Object, place: str) -> Causes:
+    terms, found = selector.get("nodeSelectorTerms") or (), Causes()
+    if not terms:
+        return [required(f"{place}.nodeSelectorTerms", "must have at least one node selector term")]
+    for index, term in enumerate(terms):
+        for number, expression in enumerate(term.get("matchExpressions") or ()):
+            found += _expression_causes(expression, f"{place}.nodeSelectorTerms[{index}].matchExpressions[{number}]")
+        for number, expression in enumerate(term.get("matchFields") or ()):
+            if expression.get("key") != "metadata.name":
+                at = f"{place}.nodeSelectorTerms[{index}].matchFields[{number}].key"
+                found.append(invalid(at, expression.get("key", ""), "not a valid field selector key"))
+    return found
+
+
+def _expression_causes(expression: Object, place: str) -> Causes:
+    by_key = named("label", expression["key"], f"{place}.key")
+    return by_key + requirement_causes(expression, place) + value_causes(expression, place)
+
+
+def binding_causes(device: Object, place: str) -> Causes:
+    fields = ("bindingConditions", "bindingFailureConditions")
+    wanted, failing = (device.get(field) or [] for field in fields)
+    found = duplicates(wanted, f"{place}.{fields[0]}") + duplicates(failing, f"{place}.{fields[1]}")
+    for index, condition in enumerate(failing):
+        if condition in wanted:
+            text = "bindingFailureConditions must not overlap with bindingConditions"
+            found.append(invalid(f"{place}.{fields[1]}[{index}]", condition, text))
+    for field, other, is_there, is_other in ((*fields, wanted, failing), (*reversed(fields), failing, wanted)):
+        if is_other and not is_there:
+            found.append((f"{place}.{field}", f"Invalid value: null: {field} are required to use {other}"))
+    return found
+
+
+def skipping_causes(operations: Sequence[str], place: str) -> Causes:
+    if "NodePrepareResources" not in operations or {"NodeUnprepareResources", "*"} & set(operations):
+        return []
+    text = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped"
+    return [invalid(place, operations, text)]
+
+
+def node_resource_causes(name: str, place: str) -> Causes:
+    if name in ("cpu", "memory") or name.startswith("hugepages-"):
+        return []
+    return [invalid(place, name, "must be a node allocatable resource name")]
+
+
+def amounts(stated: Object, place: str, text: str, least: int = 0) -> Causes:
+    """The causes for refusing amounts below this one, in thousandths."""
+    return [(f"{place}.{field}", f'Invalid value: "{value}": {text}') for field, value in stated.items() if quantity(value).milli < least]
