@@ -177,14 +177,14 @@ class RealCluster:
 
     def _ready(self) -> bool:
         request = urllib.request.Request(f"{self.server}/readyz", headers={"Authorization": "Bearer admin-token"})
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._tls()))
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self.tls()))
         try:
             with direct.open(request, timeout=5):
                 return True
         except (urllib.error.URLError, OSError):
             return False
 
-    def _tls(self) -> ssl.SSLContext:
+    def tls(self) -> ssl.SSLContext:
         return context(Trust(self._authority.pem), None)
 
     def _last_words(self, name: str) -> str:

@@ -89,10 +89,12 @@ def _collect(shape: Shape | None, value: Any, path: Path, found: Leaves) -> None
 
 
 def _collect_item(shape: Shape, item: Any, path: Path, found: Leaves) -> None:
+    if shape.is_set or not has_fields(shape.element, item):
+        found[path] = item
+        return
     found[path] = PRESENT
-    if isinstance(item, dict) and not shape.is_set:
-        for key, inner in item.items():
-            _collect(shape.element.child(key) if shape.element is not None else None, inner, (*path, f"f:{key}"), found)
+    for key, inner in item.items():
+        _collect(shape.element.child(key) if shape.element is not None else None, inner, (*path, f"f:{key}"), found)
 
 
 def _compare(shape: Shape | None, old: Any, new: Any, path: Path, was: Leaves, is_now: Leaves) -> None:
@@ -331,7 +333,7 @@ class SharedFields:
         return _LEAF
 
     def _of_item(self, shape: Shape, item: Any) -> Object:
-        return self._part(".", self._below(shape.element, item)) if isinstance(item, dict) and not shape.is_set else _LEAF
+        return _LEAF if shape.is_set or not has_fields(shape.element, item) else self._part(".", self._below(shape.element, item))
 
     def _below(self, shape: Shape | None, value: Object) -> Object:
         below: Object = {}
@@ -367,8 +369,9 @@ def note_create(kind: ServedKind, obj: Object, manager_name: str, now: float) ->
     """Make the manager that creates an object the owner of all its fields, except its status. Changes `obj`."""
     stated = {key: value for key, value in obj.items() if key != "status" or not kind.has_status}
     fields = _SHARED.of(kind.shape, stated)
-    manager = Manager(manager_name or "unknown", "Update")
-    obj["metadata"]["managedFields"] = [_entry(manager, kind.api_version, rfc3339(now), fields)] if fields else []
+    if fields:
+        manager = Manager(manager_name or "unknown", "Update")
+        obj["metadata"]["managedFields"] = [_entry(manager, kind.api_version, rfc3339(now), fields)]
 
 
 def note_update(kind: ServedKind, obj: Object, old: Object, manager_name: str, now: float, subresource: str = "") -> None:
@@ -382,7 +385,7 @@ def note_update(kind: ServedKind, obj: Object, old: Object, manager_name: str, n
     changed, gone = difference(kind.shape, old, obj)
     manager = Manager(manager_name or "unknown", "Update", subresource)
     ownership.take(changed | gone, manager)
-    if changed:
-        ownership.give(manager, (ownership.paths.get(manager, set()) - gone) | changed, kind.api_version, now)
+    ownership.give(manager, (ownership.paths.get(manager, set()) - gone) | changed, kind.api_version, now)
     ownership.merge_oldest(kind.api_version)
-    metadata["managedFields"] = ownership.entries()
+    if left := ownership.entries():
+        metadata["managedFields"] = left
