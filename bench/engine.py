@@ -17,7 +17,7 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.row_log import RowChange
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.placement.placing import MIN_RUN
+from pumice.scheduler.placement.place_tasks import MIN_RUN
 from pumice.scheduler.plugins.kube.least_allocated import LeastAllocated
 from pumice.scheduler.plugins.volcano.predicates import PodLimit
 

@@ -35,7 +35,7 @@ from pumice.client.client import Client
 from pumice.client.reflector import Deleted, Reflector, dict_metadata
 from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.live.clock import WallClock
-from pumice.live.scheduler.first_queues import make_queues
+from pumice.live.scheduler.required_queues import make_queues
 
 GANGS, MEMBERS, NODE_COUNT = 20, 100, 1000
 RUNNING = 20_000

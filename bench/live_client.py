@@ -19,8 +19,8 @@ from pumice.api.kinds import PODS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.client.access import Access, Fixed
+from pumice.client.bind_and_evict import bind
 from pumice.client.client import Client
-from pumice.client.pods import bind
 from pumice.client.rate_limit import ClientLimits
 from pumice.client.reflector import Reflector
 from pumice.client.transport import ListScope

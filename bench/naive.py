@@ -10,7 +10,7 @@ from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.eviction.gang_attempt import Attempt
 from pumice.scheduler.eviction.gang_eviction import GangEviction, Rosters
-from pumice.scheduler.eviction.roster import Roster
+from pumice.scheduler.eviction.gang_roster import Roster
 from pumice.scheduler.model.task import Task
 
 NEVER = 1_000_000  #: longer than any run of equal tasks
@@ -35,10 +35,10 @@ class ForgetfulRosters(Rosters):
 def scanning() -> Iterator[None]:
     """Let sessions inside this context make the same decisions in the naive way."""
     with (
-        patch("pumice.scheduler.framework.rules.Evaluations", Forgetful),
+        patch("pumice.scheduler.framework.plugin_rules.Evaluations", Forgetful),
         patch("pumice.scheduler.kube.find_node.Evaluations", Forgetful),
         patch.object(Evaluation, "_bounds", return_value=None),
-        patch("pumice.scheduler.placement.placing.MIN_RUN", NEVER),
+        patch("pumice.scheduler.placement.place_tasks.MIN_RUN", NEVER),
         patch("pumice.scheduler.actions.schedule.MIN_RUN", NEVER),
         patch("pumice.scheduler.eviction.gang_eviction.Rosters", ForgetfulRosters),
     ):

@@ -8,8 +8,8 @@ import sys
 from bench.measure import Row
 
 PROGRAMS = {  #: by program, the module that it loads before it serves, and its budget in MiB
-    "scheduler": ("pumice.live.scheduler.process", 80.0),
-    "controllers": ("pumice.live.controllers.process", 45.0),
+    "scheduler": ("pumice.live.scheduler.scheduler_replica", 80.0),
+    "controllers": ("pumice.live.controllers.controller_replica", 45.0),
     "webhooks": ("pumice.live.webhooks.server", 45.0),
 }
 WEIGHED = """

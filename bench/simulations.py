@@ -12,10 +12,10 @@ from pathlib import Path
 from bench.measure import Row, measured, rate
 from bench.naive import scanning
 from pumice.live.whole import play as play_whole
-from pumice.simulate import arrivals
+from pumice.simulate import fgd_arrivals
 from pumice.simulate.columns import JOBS
 from pumice.simulate.inputs import Source, nodes_of_pools, read_policy
-from pumice.simulate.run import Scenario, simulate
+from pumice.simulate.scenario import Scenario, simulate
 
 
 def scenario(policy: str, workload: Source, cluster: Source | str | None = None) -> Scenario:
@@ -67,7 +67,7 @@ def run() -> Iterator[Row]:
         return
     traces = Path(os.environ["PUMICE_TRACES"])
     pods, nodes = (Source("openb", str(traces / f"openb/openb_{name}.csv")) for name in ("pod_list_default", "node_list_gpu_node"))
-    to_130 = partial(arrivals.play, load=1.3)
+    to_130 = partial(fgd_arrivals.play, load=1.3)
     for policy, budget_s in (("BestFit", 2.0), ("FGD", 20.0)):
         build = partial(scenario, policy, pods, nodes)
         yield beside_naive(f"openb, pods only come, to 130 %, {policy}", budget_s, build, to_130)

@@ -33,7 +33,7 @@ from pumice.answers.changes import (
     Untaint,
 )
 from pumice.answers.pod_changes import AskScheduler, Drop, MakeClaim, MakeGroup, MorePods, Tolerate, Ungate
-from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods, StateAmounts, WiderTopology
+from pumice.answers.request_changes import FewerPods, OtherPriority, OtherQueue, SmallerPods, StateAmounts, WiderTopology
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.json_objects import Object, controller_of
 from pumice.api.quantity import format_milli, quantity
@@ -44,7 +44,7 @@ from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.stage import read_stages
 from pumice.inputs.known_objects import know_objects
-from pumice.live.scheduler.sources import EVERY
+from pumice.live.scheduler.watched_resources import EVERY
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions

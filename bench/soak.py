@@ -30,7 +30,7 @@ from pumice.client.reflector import Deleted, Reflector, dict_metadata
 from pumice.client.resolve_access import find
 from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.live.clock import WallClock
-from pumice.live.scheduler.first_queues import make_queues
+from pumice.live.scheduler.required_queues import make_queues
 from tests.live.fault_proxy import FaultProxy
 from tests.ports import free_port
 

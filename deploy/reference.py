@@ -17,8 +17,8 @@ import yaml
 from pumice.cli.main import cli
 from pumice.http.metrics import Family
 from pumice.live.controllers.metrics import ControllerMetrics
-from pumice.live.scheduler.comparison import ShadowMetrics
 from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.shadow_comparison import ShadowMetrics
 
 ROOT = Path(__file__).parents[1]
 CHART = ROOT / "deploy/chart"

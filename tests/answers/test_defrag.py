@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.answers.answer_text import defragmentation
 from pumice.answers.defrag import Defrag, defrag
-from pumice.answers.text import defragmentation
 from pumice.api.times import Duration
-from pumice.scheduler.eviction.movable import MoveRules
+from pumice.scheduler.eviction.movable_pods import MoveRules
 from pumice.testing import cluster, hypernode, node, pod, podgroup
 from pumice.testing.builders import Builder, PodBuilder
 from pumice.testing.scene import NOW, policy

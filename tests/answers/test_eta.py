@@ -23,8 +23,8 @@ from pumice.cli.main import cli
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.inputs import read_policy, source
-from pumice.simulate.run import cluster_of
-from pumice.simulate.work import Work, role
+from pumice.simulate.scenario import cluster_of
+from pumice.simulate.workload import Work, role
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.scene import NOW, policy
 from tests.simulate.playing import swf

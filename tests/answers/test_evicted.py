@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.answers import Why, why
+from pumice.answers.answer_text import page
 from pumice.answers.lint import lint
 from pumice.answers.outcome_of_cycles import course
-from pumice.answers.text import page
 from pumice.api.annotations import CHECKPOINT
 from pumice.api.core import Event, Namespace, ObjectReference
 from pumice.api.meta import Metadata
@@ -20,7 +20,7 @@ from pumice.api.pod import Pod
 from pumice.api.structs import convert
 from pumice.api.times import rfc3339
 from pumice.inputs.recording.state_file import dump
-from pumice.live.scheduler.effects import effects
+from pumice.live.scheduler.decisions_to_requests import effects
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.eviction_events import eviction_events, take_in_evictions

@@ -9,11 +9,11 @@ import pytest
 from bench.causes import CLAIM, CONFIGURATIONS, KUBE, TWO, affinity, job, node, policy_of, queue, rack, resource_quota
 from bench.small_cluster import SmallCluster
 from pumice.answers import Because, Why, whatif, why
+from pumice.answers.answer_text import options, page
 from pumice.answers.changes import Gone, MoreNodes, OpenQueue
 from pumice.answers.pods_to_come import roles_to_come
-from pumice.answers.requests import FewerPods, OtherQueue, SmallerPods
+from pumice.answers.request_changes import FewerPods, OtherQueue, SmallerPods
 from pumice.answers.subject import called
-from pumice.answers.text import options, page
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.json_objects import Object
 

@@ -14,7 +14,7 @@ from pumice.answers.changes import RaiseQuota
 from pumice.answers.not_made import take_in_refusals
 from pumice.answers.pod_quota import promise_rest
 from pumice.answers.pods_to_come import is_promised
-from pumice.answers.requests import StateAmounts
+from pumice.answers.request_changes import StateAmounts
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import called
 from pumice.api.core import Event

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pumice.answers import Because, Sketch, Why, why
+from pumice.answers.answer_text import page
 from pumice.answers.changes import make_all
-from pumice.answers.nodes import NodesFor
-from pumice.answers.room import Missing, for_a_part
-from pumice.answers.text import page
+from pumice.answers.missing_room import Missing, for_a_part
+from pumice.answers.refusing_rules import NodesFor
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, hypernode, node, pod, podgroup, priority_class, queue, session

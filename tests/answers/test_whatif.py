@@ -6,7 +6,7 @@ import pytest
 
 from pumice.answers import Sketch, compare, whatif, why
 from pumice.answers.changes import Change, Gone, MoreNodes, MoreQuota, make_all
-from pumice.answers.requests import Drain, FewerPods, MoreObjects, OtherPriority, OtherQueue, QueueField, SmallerPods
+from pumice.answers.request_changes import Drain, FewerPods, MoreObjects, OtherPriority, OtherQueue, QueueField, SmallerPods
 from pumice.api.errors import InputError
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster

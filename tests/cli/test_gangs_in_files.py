@@ -11,8 +11,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from pumice.api.dialects import JOB_SETS
 from pumice.api.errors import InputError
+from pumice.api.gang_dialects import JOB_SETS
 from pumice.cli.main import cli
 from pumice.simulate.formats.kubernetes import workload
 from tests.live_controllers.scene import scene

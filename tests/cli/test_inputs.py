@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from pumice.api.structs import KINDS
 from pumice.cli.from_cluster import names
 from pumice.cli.main import cli
-from pumice.live.scheduler.sources import EVERY
+from pumice.live.scheduler.watched_resources import EVERY
 from tests.cli.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pumice.cli.simulate_tables import Progress
 from pumice.simulate.record import Record
-from pumice.simulate.work import Work, Workload, role
+from pumice.simulate.workload import Work, Workload, role
 
 
 class Terminal(io.StringIO):

@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 
 from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access, Fixed
+from pumice.client.bind_and_evict import amend_status, bind, evict, eviction_conditions, set_conditions
 from pumice.client.client import Backoff, Client, Retry
 from pumice.client.failures import ApiError, KubeError
-from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
 from tests.samples import times
 
 KEY = ("pods", "default", "a")

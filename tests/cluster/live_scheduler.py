@@ -14,9 +14,9 @@ from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
 from pumice.extensions import plugins
 from pumice.live.clock import WallClock
-from pumice.live.scheduler.first_queues import make_queues
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.required_queues import make_queues
 from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 

@@ -18,7 +18,7 @@ from pumice.api.kinds import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LEASES
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
 from pumice.live.clock import WallClock
-from pumice.live.scheduler.first_queues import make_queues
+from pumice.live.scheduler.required_queues import make_queues
 
 #: short, that fail-over does not take long; not so short that a busy machine loses the lead
 SHORT = ("--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=9s", "--leader-elect-retry-period=500ms")

@@ -13,12 +13,12 @@ from realcluster import RealCluster
 
 from pumice.api.kinds import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.api.meta import Metadata, Wire
+from pumice.client.bind_and_evict import bind, evict, eviction_conditions
 from pumice.client.client import Backoff, Client
 from pumice.client.event_recorder import EventRecorder
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.failures import ApiError
 from pumice.client.leader_election import Election, LeaseCandidate, Term
-from pumice.client.pods import bind, evict, eviction_conditions
 from pumice.client.reflector import Added, Deleted, Modified, Pace, Reflector
 from pumice.client.transport import ListScope, PatchType, as_dict
 

@@ -1,6 +1,6 @@
 """The example manifests that projects ship with their modules: each is a gang as large as the rules of KAI's pod-grouper make it.
 
-They are said here again, in few words, so that the table in `api/dialects.py` is held against something. One is another: KAI starts a
+They are said here again, in few words, so that the table in `api/gang_dialects.py` is held against something. One is another: KAI starts a
 RayCluster with the least of its workers, ours does only if the cluster scales itself, since nobody would make the others room later.
 """
 
@@ -16,7 +16,7 @@ import yaml
 from binaries import module_folder
 
 from pumice.api import Object
-from pumice.api.dialects import BY_NAME
+from pumice.api.gang_dialects import BY_NAME
 from pumice.controllers.volcano.gangs import Gang
 
 pytestmark = pytest.mark.nightly

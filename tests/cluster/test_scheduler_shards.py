@@ -17,7 +17,7 @@ from pumice.api.kinds import CONFIG_MAPS, NODE_SHARDS, PODS, ObjectRef
 from pumice.client.client import Client
 from pumice.client.failures import ApiError
 from pumice.client.transport import PatchType, as_dict
-from pumice.live.scheduler.ring import Ring, numbered
+from pumice.live.scheduler.hash_ring import Ring, numbered
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

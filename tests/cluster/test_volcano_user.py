@@ -17,7 +17,7 @@ from kubelets import kubelets
 from realcluster import RealCluster
 from stage import absent, until_true
 
-from pumice.api.dialects import DIALECTS
+from pumice.api.gang_dialects import DIALECTS
 from pumice.api.kinds import CRON_JOBS, JOB_FLOWS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.client.client import Client
 from pumice.client.failures import ApiError

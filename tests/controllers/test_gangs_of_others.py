@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pumice.api import annotations as key, kinds
-from pumice.api.dialects import COSCHEDULING_POD_GROUPS, DIALECTS, JOB_SETS, RAY_CLUSTERS
+from pumice.api.gang_dialects import COSCHEDULING_POD_GROUPS, DIALECTS, JOB_SETS, RAY_CLUSTERS
 from pumice.api.json_objects import Object, annotations_of, condition, labels_of
 from pumice.controllers.volcano.podgroup import PATIENCE_S, PodGroups
 from tests.controllers.stage import Stage, plain_pod, table

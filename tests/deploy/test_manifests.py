@@ -23,7 +23,7 @@ from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.controllers.volcano.sharding import NodeShards
 from pumice.live.controllers.loop import kinds_for
 from pumice.live.scheduler.options import Options, Sharding
-from pumice.live.scheduler.sources import sources
+from pumice.live.scheduler.watched_resources import sources
 from pumice.live.scopes import ADMISSION, RESOURCES
 from pumice.page.readers import PATH
 from pumice.scheduler.config.volcano_conf import DEFAULT

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from pumice.live.controllers.metrics import ControllerMetrics
-from pumice.live.scheduler.comparison import ShadowMetrics
 from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.shadow_comparison import ShadowMetrics
 
 ROOT = Path(__file__).parents[2]
 ALERTS = ROOT / "deploy/chart/files/alerts.yaml"

@@ -135,7 +135,7 @@ CIRCLES = {
     "pumice.scheduler.eviction.gang_attempt": 2,
     "pumice.scheduler.framework.at_rest": 17,
     "pumice.scheduler.model.cluster": 2,
-    "pumice.scheduler.model.job": 5,
+    "pumice.scheduler.model.inqueue_promises": 5,
 }
 
 

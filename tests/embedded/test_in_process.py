@@ -15,8 +15,8 @@ from hypothesis import given, strategies as st
 from pumice.api import kinds
 from pumice.api.json_objects import Key, field, name_of, owners_of
 from pumice.api.kinds import NODES, PODS, QUEUES, Kind, ObjectRef
+from pumice.client.bind_and_evict import bind, evict
 from pumice.client.failures import ApiError
-from pumice.client.pods import bind, evict
 from pumice.client.reflector import Added, Deleted, Modified, Reflector, dict_metadata
 from pumice.client.transport import ListScope, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, Store

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pumice.scheduler.engine.bounds import LOOKS, BestByBounds
+from pumice.scheduler.engine.best_by_bounds import LOOKS, BestByBounds
 from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import View

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pumice.inputs.offline import advance
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
-from pumice.scheduler.framework import at_rest, hopes
+from pumice.scheduler.framework import at_rest, startable_jobs
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_status import conclude
@@ -20,6 +20,7 @@ from pumice.scheduler.framework.observer import Observer, Reader, Stage, Togethe
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS, EvictedFor, LastEviction
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.startable_jobs import StartableJobs
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.lazy_heap import LazyHeap
@@ -179,7 +180,7 @@ def test_after_a_job_that_found_no_room_the_others_are_compared_again() -> None:
 
 
 def test_with_too_many_nodes_and_jobs_to_compare_each_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hopes, "QUICK", 0)
+    monkeypatch.setattr(startable_jobs, "QUICK", 0)
     made, tried = full(*gang("wide", 1, 4)), Tried()
     made.remove("Pod", "default/a")
     made.remove("Pod", "default/b")
@@ -207,7 +208,7 @@ def test_a_job_is_looked_at_if_the_least_that_its_pods_request_would_fit() -> No
 def test_a_job_at_rest_that_an_action_changes_is_reported() -> None:
     made = full()
     with Session(made, POLICY, NOW + 1) as session:
-        assert hopes.Hopes(session, lambda job: True).of() == [] and session.alike == []
+        assert StartableJobs(session, lambda job: True).of() == [] and session.alike == []
         woken = session.together({"default/three": made.jobs["default/three"]})
         assert [alike.first.name for alike in woken] == ["three"] and woken[0].passed_over
         assert session.together({"default/three": made.jobs["default/three"]}) == woken
@@ -216,7 +217,7 @@ def test_a_job_at_rest_that_an_action_changes_is_reported() -> None:
 def test_pods_are_counted_also_of_a_job_at_rest_that_changed_and_was_not_looked_at() -> None:
     made = full()
     with Session(made, POLICY, NOW + 1) as session:
-        assert hopes.Hopes(session, lambda job: True).of() == []
+        assert StartableJobs(session, lambda job: True).of() == []
         made.report_again(made.jobs["default/three"])
         at_rest = conclude(session).at_rest
     assert sorted(job.name for job in at_rest.jobs) == ["five", "three"] and at_rest.pods == 8
@@ -356,7 +357,7 @@ def test_gangreclaim_looks_at_a_job_only_if_its_queue_may_take_room_for_all_its_
     made.put(*queue("poor").capability(cpu=2).deserves(cpu=2).build())
     with Session(made, policy, NOW + 1) as session:
         all_may_go = session.nodes.allocatable - session.nodes.future_idle
-        found = hopes.Hopes(session, lambda job: True, evictable=all_may_go, nominates=True, takes_for_all=True).of(made.queues["poor"])
+        found = StartableJobs(session, lambda job: True, evictable=all_may_go, nominates=True, takes_for_all=True).of(made.queues["poor"])
         assert [alike.first.name for alike in found] == ["few"]
 
 
@@ -430,7 +431,7 @@ def test_where_too_many_jobs_and_nodes_are_not_compared_the_decisions_are_the_sa
     same = [podgroup("same", 1).priority_class("low").phase("Inqueue"), pod("same").gang("same").cpu(2)]
     comes = [*elastic(), node("n3").cpu(1)]
     _, said = tried_after(evicting("allocate, preempt"), [LOW, *same], comes)
-    monkeypatch.setattr(hopes, "QUICK", 0)
+    monkeypatch.setattr(startable_jobs, "QUICK", 0)
     assert said == tried_after(evicting("allocate, preempt"), [LOW, *same], comes)[1]
 
 

@@ -19,9 +19,9 @@ from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
 from pumice.simulate.inputs import read_policy
 from pumice.simulate.record import Record
-from pumice.simulate.run import cluster_of
+from pumice.simulate.scenario import cluster_of
 from pumice.simulate.simulated_cluster import Habits, SimulatedCluster
-from pumice.simulate.work import Work, Workload, node, role
+from pumice.simulate.workload import Work, Workload, node, role
 from pumice.testing import PodBuilder, node as a_node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
 

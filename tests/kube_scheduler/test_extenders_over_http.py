@@ -18,7 +18,7 @@ import pytest
 
 from pumice.client.certificates import Authority
 from pumice.http.connection import Answer
-from pumice.live.scheduler.extenders import HttpExtender
+from pumice.live.scheduler.http_extenders import HttpExtender
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.cycle import cycle
 from tests.dripping import dripping

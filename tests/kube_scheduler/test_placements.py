@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.placements import placements
-from pumice.scheduler.kube.planned_places import PlacementMemory, PlannedPlaces, places_in
+from pumice.scheduler.kube.group_placements import placements
+from pumice.scheduler.kube.group_plans import PlacementMemory, PlannedPlaces, places_in
 from tests.kube_scheduler.native import TOPOLOGY, TREES, Outcome, group, member, play, policy, run, running, tree
 from tests.kube_scheduler.stage import NOW, cluster, existing, machine
 from tests.samples import times

@@ -18,7 +18,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.find_node import FitError
 from pumice.scheduler.kube.groups import Groups
 from pumice.scheduler.kube.preemption_dry_run import NO_VICTIMS, PreemptionDryRun
-from pumice.scheduler.kube.units import Units
+from pumice.scheduler.kube.preemption_units import Units
 from pumice.scheduler.kube.victims_table import UnitsTable
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

@@ -25,8 +25,8 @@ from pumice.live.log_format import Json, Logfmt
 from pumice.live.pages import insights, probes
 from pumice.live.scheduler import usage_sources
 from pumice.live.scheduler.config_reloader import Reloader
+from pumice.live.scheduler.live_world import LiveWorld
 from pumice.live.scheduler.usage_sources import UsageFailure, fetch
-from pumice.live.scheduler.world import LiveWorld
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Policy

@@ -13,11 +13,11 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from pumice.cli.scheduler import scheduler as command
 from pumice.live.scheduler.canary_share import CanaryShare, share_of
-from pumice.live.scheduler.comparison import page
 from pumice.live.scheduler.options import Options, Sharding
-from pumice.live.scheduler.process import Replica, SchedulerSettings
+from pumice.live.scheduler.scheduler_replica import Replica, SchedulerSettings
 from pumice.live.scheduler.sent_status import KEPT_GONE
 from pumice.live.scheduler.shadow import Canary, Shadow
+from pumice.live.scheduler.shadow_comparison import page
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
 from tests.live.memory import MemoryServer

@@ -9,7 +9,7 @@ import pytest
 from pumice import testing
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import instant
-from pumice.live.scheduler.effects import effects
+from pumice.live.scheduler.decisions_to_requests import effects
 from pumice.live.scheduler.group_status import new_at
 from pumice.live.scheduler.pod_condition import apply_mark
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, Requests, WriteStatus

@@ -17,7 +17,7 @@ from pumice.cli.replica_flags import options, tell_of
 from pumice.cli.scheduler import NOT_NEEDED, OWN, Configuration, ring_of, settings_of, tell_what_a_shadow_lacks
 from pumice.client.certificates import Authority
 from pumice.live.scheduler.options import Sharding
-from pumice.live.scheduler.process import SchedulerSettings
+from pumice.live.scheduler.scheduler_replica import SchedulerSettings
 
 DOCUMENTED = (
     "master kubeconfig ca-cert-file tls-cert-file tls-private-key-file scheduler-name scheduler-conf schedule-period "

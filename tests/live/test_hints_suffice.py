@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.sources import sources
+from pumice.live.scheduler.watched_resources import sources
 from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue

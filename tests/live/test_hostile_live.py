@@ -15,7 +15,7 @@ from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import POD_GROUPS, PODS, QUEUES
 from pumice.client.odd_json import DEEPEST, readable
 from pumice.client.transport import Transport
-from pumice.live.scheduler import cycle_timing, effects
+from pumice.live.scheduler import cycle_timing, decisions_to_requests
 from pumice.scheduler.model.cluster import Cluster
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.stories import scheduling, server, until
@@ -105,8 +105,8 @@ def test_what_is_nested_too_deep_for_a_decoder_reads_as_null(depth: int) -> None
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, name: str, is_odd: Callable[..., bool], tries: list[float], now: Callable[[], float]) -> None:
-    """A function of `effects` fails for what is odd, until `tries` holds None."""
-    right = getattr(effects, name)
+    """A function of `decisions_to_requests` fails for what is odd, until `tries` holds None."""
+    right = getattr(decisions_to_requests, name)
 
     def instead(*arguments: Any) -> Any:
         if is_odd(*arguments) and None not in tries:
@@ -114,7 +114,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, name: str, is_odd: Callable[..., bo
             raise LookupError("a fault of ours")
         return right(*arguments)
 
-    monkeypatch.setattr(effects, name, instead)
+    monkeypatch.setattr(decisions_to_requests, name, instead)
 
 
 def test_a_bind_that_cannot_even_be_asked_for_holds_up_its_pod_alone_and_is_tried_again_with_growing_pauses(

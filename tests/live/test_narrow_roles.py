@@ -12,10 +12,10 @@ from pumice.api.kinds import HYPER_NODES, POD_GROUPS, QUEUES, Kind
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, Page
 from pumice.live.lifecycle import first
-from pumice.live.scheduler.first_queues import make_queues
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.process import Replica, SchedulerSettings
+from pumice.live.scheduler.required_queues import make_queues
+from pumice.live.scheduler.scheduler_replica import Replica, SchedulerSettings
 from tests.kube_scheduler.stage import policy as kube_policy
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy, running, until

@@ -13,17 +13,17 @@ import pytest
 from pumice.api import InputError
 from pumice.api.kinds import NATIVE_POD_GROUP, NATIVE_POD_GROUPS, RESOURCE_CLAIMS, Kind, ObjectRef
 from pumice.cli.scheduler import Configuration, own_gates
+from pumice.client.bind_and_evict import eviction_conditions
 from pumice.client.failures import ApiError, KubeError
-from pumice.client.pods import eviction_conditions
 from pumice.client.transport import PatchType
 from pumice.inputs.offline import conditioned
 from pumice.live.clock import WallClock
-from pumice.live.scheduler.effects import effects
+from pumice.live.scheduler.decisions_to_requests import effects
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.prerequisites import prerequisites
-from pumice.live.scheduler.process import Replica, SchedulerSettings
 from pumice.live.scheduler.requests import ReleaseClaim, Request, WriteCondition
+from pumice.live.scheduler.scheduler_replica import Replica, SchedulerSettings
 from pumice.live.scheduler.sender import Sender
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.config import KUBE_DEFAULT

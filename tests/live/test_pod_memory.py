@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from pumice.http.messages import Request
+from pumice.live.scheduler.debug_pod import POD_PATH, pod_memory
 from pumice.live.scheduler.loop import Scheduler
-from pumice.live.scheduler.pod_memory import POD_PATH, pod_memory
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run

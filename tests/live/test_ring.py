@@ -9,8 +9,8 @@ from typing import Any
 from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.api.meta import Metadata
 from pumice.api.structs import convert
+from pumice.live.scheduler.hash_ring import Ring, numbered
 from pumice.live.scheduler.options import Options, Sharding
-from pumice.live.scheduler.ring import Ring, numbered
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run

@@ -11,7 +11,7 @@ import pytest
 from pumice.api.kinds import CSI_DRIVERS, HYPER_NODES, NODES, NUMA_TOPOLOGIES, Kind
 from pumice.client.reflector import Reflector
 from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.sources import all_synced, reflectors, sources
+from pumice.live.scheduler.watched_resources import all_synced, reflectors, sources
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.framework.features import release
 from pumice.scheduler.registry import PLUGINS

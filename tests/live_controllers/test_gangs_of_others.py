@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.dialects import ALSO_READ, JOB_SETS, READ
+from pumice.api.gang_dialects import ALSO_READ, JOB_SETS, READ
 from pumice.api.json_objects import annotations_of
 from pumice.api.kinds import Kind
 from pumice.client.failures import ApiError

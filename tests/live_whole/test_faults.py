@@ -14,7 +14,7 @@ from pumice.api.errors import InputError
 from pumice.cli.compare import compare
 from pumice.cli.simulate import simulate
 from pumice.live.whole import jobs, play
-from pumice.simulate.run import Player, play_fast
+from pumice.simulate.scenario import Player, play_fast
 from pumice.simulate.simulated_cluster import SimulatedCluster
 from tests.live.stories import PREEMPTING
 from tests.live_whole.test_whole_and_fast import both, played

@@ -11,7 +11,7 @@ import pytest
 
 from pumice.live.whole import play as play_whole
 from pumice.simulate.inputs import Source, read_policy
-from pumice.simulate.run import Player, Scenario, as_objects, play_fast, simulate
+from pumice.simulate.scenario import Player, Scenario, as_objects, play_fast, simulate
 from pumice.simulate.simulated_cluster import Habits
 from tests.live.stories import PREEMPTING
 from tests.simulate.playing import PLAIN

@@ -13,7 +13,7 @@ from pumice.api.quantity import quantity
 from pumice.api.selectors import Requirement
 from pumice.api.structs import convert
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.model import nodes, promises, status
+from pumice.scheduler.model import inqueue_promises, nodes, status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MOST_SHARED, dominant_share, unpacked
 from pumice.scheduler.model.template import Template
@@ -470,8 +470,8 @@ def test_the_version_of_a_kind_is_never_one_that_it_had() -> None:
 def test_what_is_known_of_jobs_that_are_alike_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forgotten and found anew: the sums are the same."""
     sums = []
-    for most in (promises.MOST_KNOWN, 1):
-        monkeypatch.setattr(promises, "MOST_KNOWN", most)
+    for most in (inqueue_promises.MOST_KNOWN, 1):
+        monkeypatch.setattr(inqueue_promises, "MOST_KNOWN", most)
         made = cluster(node("n").cpu(4), queue("q"))
         for number in range(6):
             made.put(*podgroup(f"j{number}").queue("q").phase("Inqueue").needs(cpu=1 + number % 3).build())

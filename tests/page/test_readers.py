@@ -21,7 +21,7 @@ from pumice.client.certificates import Authority
 from pumice.client.client import Client
 from pumice.cluster.apiserver import Server
 from pumice.http.messages import Request, Response
-from pumice.live.scheduler.process import Beside
+from pumice.live.scheduler.scheduler_replica import Beside
 from pumice.page import readers
 from pumice.page.readers import Readers
 from pumice.page.server import PageServer

@@ -14,9 +14,9 @@ from playwright.sync_api import expect
 
 from pumice.simulate.compare_report import compare_report
 from pumice.simulate.comparison import table
+from pumice.simulate.measure_units import duration
 from pumice.simulate.report import flat, report
 from pumice.simulate.report_series import between, means
-from pumice.simulate.units import duration
 from tests.page.runs import run_of
 from tests.page.tab import Tab
 

@@ -19,8 +19,8 @@ from pumice.api.errors import InputError
 from pumice.cli.scheduler import page_at
 from pumice.cluster.apiserver import Server
 from pumice.http.messages import Request, Response
-from pumice.page import answers, expected
-from pumice.page.expected import Expected
+from pumice.page import answers, expected_starts
+from pumice.page.expected_starts import Expected
 from pumice.page.feed import KEPT, RESET, Feed
 from pumice.page.files import files
 from pumice.page.server import PageServer
@@ -165,7 +165,7 @@ def test_all_that_wait_are_told_when_they_start_by_a_process_of_its_own(monkeypa
         p50, p90 = told["default/second"]["expected"]
         assert time.time() < p50 <= p90
         assert told["default/vast"]["expected"] == [None, None]
-    monkeypatch.setattr(expected, "MOST_WRITTEN", 1)
+    monkeypatch.setattr(expected_starts, "MOST_WRITTEN", 1)
     with desk() as made:
         made.put([node("n1").cpu(8).build(), queue("q").build(), *gang("g", "q", 1, 8)])
         assert made.run(made.scheduler.look(Expected(made.scheduler, bool, told.update)._written)) == b""

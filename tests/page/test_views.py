@@ -62,7 +62,7 @@ def test_from_the_cluster_to_why_a_job_waits_it_is_one_click(decided: Desk, tab:
 
 
 def test_what_changes_right_after_an_answer_is_answered_as_well(bare: Desk, tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pumice.page.expected.MOST_WRITTEN", 0)  # no forecast, which is a change of its own
+    monkeypatch.setattr("pumice.page.expected_starts.MOST_WRITTEN", 0)  # no forecast, which is a change of its own
     bare.put(small())
     bare.cycle()
     opened(tab, bare, "job/default/huge")

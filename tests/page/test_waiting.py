@@ -10,7 +10,7 @@ from pumice.client.client import Client
 from pumice.cluster.apiserver import PatchRequest
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
-from pumice.page.waiting import WaitingPage, address_of
+from pumice.page.standby_page import WaitingPage, address_of
 from tests.apiserver.server_process import in_thread, kubeconfig_of
 from tests.live_controllers.scene import Scene, play
 from tests.live_controllers.test_controllers_command import page, pumice, wait_for

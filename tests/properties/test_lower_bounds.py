@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from pumice.api.core import Node
-from pumice.simulate.bounds import MEASURES, Bounds, bounds_of, finishes, mean_busy_times
 from pumice.simulate.inputs import NAMED, policy_of
-from pumice.simulate.run import Scenario, simulate
+from pumice.simulate.lower_bounds import MEASURES, Bounds, bounds_of, finishes, mean_busy_times
+from pumice.simulate.scenario import Scenario, simulate
 from pumice.simulate.simulated_cluster import Habits
-from pumice.simulate.work import Work, Workload, node, role
+from pumice.simulate.workload import Work, Workload, node, role
 from tests.samples import times
 
 PREEMPTING = NAMED["volcano"].replace("backfill", "backfill, preempt, reclaim")

@@ -10,7 +10,7 @@ from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.placement.placing import MIN_RUN
+from pumice.scheduler.placement.place_tasks import MIN_RUN
 from pumice.scheduler.plugins.kube.least_allocated import LeastAllocated
 from pumice.scheduler.plugins.kube.most_allocated import MostAllocated
 from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.inputs.offline import advance
-from pumice.live.scheduler.effects import _are_due, effects
+from pumice.live.scheduler.decisions_to_requests import _are_due, effects
 from pumice.live.scheduler.sent_status import LONGEST_PAUSE_S, Quiet, SentStatus
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.decisions import Conclusion, Unsaid

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pumice.api.dialects import READ
+from pumice.api.gang_dialects import READ
 from pumice.cli.embedded import running
 from pumice.cli.record import follow
 from pumice.cli.up_options import UpRequest, policy_of
@@ -20,7 +20,7 @@ from pumice.cluster.nodes.stage import read_stages
 from pumice.inputs.recording.file_format import Retention, as_it_is
 from pumice.inputs.recording.replay import opened
 from pumice.inputs.recording.snapshot import Snapshot
-from pumice.live.scheduler.sources import EVERY
+from pumice.live.scheduler.watched_resources import EVERY
 from pumice.scheduler.model import status
 from tests.live.stories import until
 

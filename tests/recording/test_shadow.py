@@ -20,9 +20,9 @@ from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.http.messages import Request
 from pumice.live.scheduler import shadow as shadow_module
-from pumice.live.scheduler.comparison import Comparison, ShadowMetrics, Verdict, page
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.shadow import HOUR_S, Shadow
+from pumice.live.scheduler.shadow_comparison import Comparison, ShadowMetrics, Verdict, page
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pumice.simulate.inputs import Source, nodes_of_pools, read_policy
-from pumice.simulate.run import Scenario, Summary, as_objects, simulate
+from pumice.simulate.scenario import Scenario, Summary, as_objects, simulate
 from pumice.simulate.simulated_cluster import Habits
 
 Job = tuple[float, int, float]  #: arrival, processors, run time

@@ -15,7 +15,7 @@ from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.simulate.comparison import interval
 from pumice.simulate.conditions import condition_of
-from pumice.simulate.verdict import of_policies
+from pumice.simulate.result_sentences import of_policies
 from tests.simulate.playing import swf
 from tests.simulate.test_queueing import BY_HAND
 

@@ -14,7 +14,7 @@ from pumice.scheduler.framework.policy import Action, PluginOption, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.placement.timetable import PastRuns
-from pumice.scheduler.plugins.packing import PackingArgs
+from pumice.scheduler.plugins.shared_gpu_packing import PackingArgs
 from pumice.scheduler.plugins.volcano.dot_product import DotProduct
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup, queue

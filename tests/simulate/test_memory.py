@@ -19,9 +19,9 @@ from pumice.simulate.measures import distribution, spread
 from pumice.simulate.record import Record
 from pumice.simulate.report_charts import charts
 from pumice.simulate.rows_in_order import RowsInOrder
-from pumice.simulate.run import Scenario, play_fast, simulate
+from pumice.simulate.scenario import Scenario, play_fast, simulate
 from pumice.simulate.spill import AT_ONCE, BLOCK, Joined, Spill, Values
-from pumice.simulate.work import Workload
+from pumice.simulate.workload import Workload
 from tests.page.runs import run_of
 from tests.simulate.playing import swf
 

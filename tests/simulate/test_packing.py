@@ -18,11 +18,11 @@ from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
 from pumice.scheduler.model.gpu_cards import Ask, Cards
-from pumice.simulate import arrivals
+from pumice.simulate import fgd_arrivals
 from pumice.simulate.inputs import Source, read_policy
-from pumice.simulate.run import Scenario
+from pumice.simulate.scenario import Scenario
 from pumice.simulate.series import kind_of
-from pumice.simulate.work import GPU_MILLI, group_of, instant_text, node, pods_of
+from pumice.simulate.workload import GPU_MILLI, group_of, instant_text, node, pods_of
 from pumice.testing import cluster, pod, podgroup, session
 from pumice.testing.scene import policy
 
@@ -120,7 +120,7 @@ def test_best_fit_takes_the_node_with_the_least_left() -> None:
 
 
 def test_ties_go_to_the_first_node_or_to_the_fullest_or_are_drawn() -> None:
-    from pumice.scheduler.plugins.packing import PackingArgs
+    from pumice.scheduler.plugins.shared_gpu_packing import PackingArgs
     from pumice.scheduler.plugins.volcano.dot_product import DotProduct
     from pumice.scheduler.plugins.volcano.random_node import RandomNode
 
@@ -220,8 +220,8 @@ def test_a_cycle_for_all_pods_decides_as_a_cycle_for_each(tmp_path: Path, name: 
     """The experiment decides all pods in one cycle. The same pods, coming one by one, go to the same places."""
     decided, _ = read_policy(name)
     source, nodes = trace(tmp_path / "pods.csv"), machines(tmp_path / "nodes.csv")
-    works = arrivals.sequence(list(source.read(nodes).jobs), 1.3 * 48 * 1000, Random(3))
-    informed = arrivals.informed(decided, Counter(kind_of(work.roles[0]) for work in works), 3)
+    works = fgd_arrivals.sequence(list(source.read(nodes).jobs), 1.3 * 48 * 1000, Random(3))
+    informed = fgd_arrivals.informed(decided, Counter(kind_of(work.roles[0]) for work in works), 3)
 
     def fresh() -> Cluster:
         made = cluster()
@@ -229,7 +229,7 @@ def test_a_cycle_for_all_pods_decides_as_a_cycle_for_each(tmp_path: Path, name: 
             made.put("Node", each)
         return made
 
-    together = arrivals.decide(fresh(), informed, works)
+    together = fgd_arrivals.decide(fresh(), informed, works)
     made, apart = fresh(), {}
     for work in works:
         created = instant_text(work.submit)
@@ -251,7 +251,7 @@ def test_a_cycle_for_all_pods_decides_as_a_cycle_for_each(tmp_path: Path, name: 
 def test_the_experiment_reads_its_curves_at_each_per_cent(tmp_path: Path) -> None:
     decided, _ = read_policy("FGD")
     scenario = Scenario(trace(tmp_path / "pods.csv"), machines(tmp_path / "nodes.csv"), decided, "FGD", seed=1)
-    found = arrivals.play(scenario, 1.3)
+    found = fgd_arrivals.play(scenario, 1.3)
     assert list(found["curve"]) == list(found["fragmentation"]) == [str(percent) for percent in range(1, 131)]
     assert found["curve"]["20"] >= 20 and found["curve"]["130"] <= 100
     told, jobs = found["measures"], found["jobs"]
@@ -261,7 +261,7 @@ def test_the_experiment_reads_its_curves_at_each_per_cent(tmp_path: Path) -> Non
     assert told["utilisation"]["gpu"] <= told["bound"]["gpu"] <= 1
     assert told["placed"] == sum(job["state"] == "placed" and job["node"] is not None for job in jobs)
     assert told["arrived"]["gpu"] >= 1.3
-    assert found == arrivals.play(scenario, 1.3) != arrivals.play(replace(scenario, seed=2), 1.3)
+    assert found == fgd_arrivals.play(scenario, 1.3) != fgd_arrivals.play(replace(scenario, seed=2), 1.3)
 
 
 def test_ties_go_to_nodes_in_an_order_of_the_seed(tmp_path: Path) -> None:
@@ -272,6 +272,6 @@ def test_ties_go_to_nodes_in_an_order_of_the_seed(tmp_path: Path) -> None:
     found = set()
     for seed in range(10):
         scenario = Scenario(Source("openb", str(tmp_path / "pods.csv")), nodes, decided, "GpuClustering", seed=seed)
-        found.add(arrivals.play(scenario, 0.25)["fragmentation"]["25"])
+        found.add(fgd_arrivals.play(scenario, 0.25)["fragmentation"]["25"])
     assert found == {0.0, 25.0}
     assert [node.metadata.name for node in nodes] == ["a", "b"]

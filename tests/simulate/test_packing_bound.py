@@ -10,7 +10,7 @@ import pytest
 
 from pumice.scheduler.framework.cycle import cycle
 from pumice.simulate.packing_bound import THOUSANDTHS, least_price, most_gpus
-from pumice.simulate.work import GPU_MILLI, node
+from pumice.simulate.workload import GPU_MILLI, node
 from pumice.testing import cluster, pod, podgroup
 from pumice.testing.scene import policy
 

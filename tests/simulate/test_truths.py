@@ -16,9 +16,9 @@ from hypothesis import given, settings, strategies as st
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.inputs import Source, nodes_of_pools, read_policy
 from pumice.simulate.record import Record
-from pumice.simulate.run import as_objects, cluster_of
+from pumice.simulate.scenario import as_objects, cluster_of
 from pumice.simulate.simulated_cluster import SimulatedCluster
-from pumice.simulate.work import Work, Workload, role
+from pumice.simulate.workload import Work, Workload, role
 from tests.samples import times
 from tests.simulate.playing import played
 

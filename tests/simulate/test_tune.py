@@ -22,8 +22,8 @@ from pumice.cli.main import cli
 from pumice.cli.tune import in_force, tune
 from pumice.extensions import actions, plugins
 from pumice.simulate.conditions import Measured
-from pumice.simulate.crew import Crew
 from pumice.simulate.inputs import NAMED, policy_of
+from pumice.simulate.player_processes import Crew
 from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.tune.advice import Advice, objections
 from pumice.simulate.tune.days import DayPlayed, Setting, Whole, days_of, works_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pumice.scheduler.eviction.bundles import safe_ones
-from pumice.scheduler.eviction.offer import Offer
-from pumice.scheduler.eviction.roster import Roster
+from pumice.scheduler.eviction.gang_bundles import safe_ones
+from pumice.scheduler.eviction.gang_offer import Offer
+from pumice.scheduler.eviction.gang_roster import Roster
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job

@@ -3,7 +3,7 @@
     from pumice.answers import why
     print(why(cluster, policy, now, "job/train").line)
 
-All answers are structs; `text.py` writes them for people, msgspec as JSON. The state is afterwards as it was. When a job starts is
+All answers are structs; `answer_text.py` writes them for people, msgspec as JSON. The state is afterwards as it was. When a job starts is
 answered by `pumice.answers.eta`, which uses the simulator.
 """
 

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from pumice.answers import closed_nodes, pod_quota, quota, room
+from pumice.answers import closed_nodes, missing_room, pod_quota, quota
 from pumice.answers.answer import Because, Headline, Link, Near
 from pumice.answers.changes import Gone, MakeQueue, OpenQueue
 from pumice.answers.missing_pods import never_made, pods_there, too_few
-from pumice.answers.nodes import NodesFor
+from pumice.answers.missing_room import Missing
 from pumice.answers.pod_changes import AskScheduler, MakeGroup, Ungate
 from pumice.answers.pods_to_come import held_tasks
-from pumice.answers.requests import OtherQueue, WiderTopology
-from pumice.answers.room import Missing
+from pumice.answers.refusing_rules import NodesFor
+from pumice.answers.request_changes import OtherQueue, WiderTopology
 from pumice.answers.sketch import Look
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.defaults import SCHEDULER_NAME
@@ -303,11 +303,11 @@ class Blocked:
                 return self._by_nodes(question, task, NodesFor(evaluation), Missing(wanted, job.ready_count if wanted > 1 else 0, left))
         evaluation.refresh()
         if domain is None:
-            return _no(question, room.no_domain(together.tier, WiderTopology(job.uid, self._next_tier(BELOW_ALL))))
+            return _no(question, missing_room.no_domain(together.tier, WiderTopology(job.uid, self._next_tier(BELOW_ALL))))
         inside = NodesFor(evaluation, domain.rows)
         self._note(inside)
         missing, wider = Missing(together.wanted, 0, together.tasks), WiderTopology(job.uid, self._next_tier(together.tier))
-        return _no(question, room.in_domain(inside, missing, domain.name, together.tier, wider))
+        return _no(question, missing_room.in_domain(inside, missing, domain.name, together.tier, wider))
 
     def _next_tier(self, tier: int) -> int | None:
         """The lowest tier above this one; None if there is none."""
@@ -353,11 +353,11 @@ class Blocked:
         self._note(nodes)
         if not (nodes.open & nodes.large).any() and (choice := closed_nodes.choose(nodes)) is not None:
             headline = closed_nodes.headline(self.cluster, task, self.whose, nodes, choice)
-            return _no(question, room.of_gang(missing, headline) if missing.is_gang and missing.found else headline)
+            return _no(question, missing_room.of_gang(missing, headline) if missing.is_gang and missing.found else headline)
         if (nodes.open & nodes.roomy).any():
             unknown = Headline(Because.UNKNOWN, "there is room for it, but a rule that gives no reason keeps it waiting")
-            return _no(question, room.for_a_part(nodes, missing) or unknown)
-        return _no(question, room.headline(nodes, missing, self.whose))
+            return _no(question, missing_room.for_a_part(nodes, missing) or unknown)
+        return _no(question, missing_room.headline(nodes, missing, self.whose))
 
     def _note(self, nodes: NodesFor) -> None:
         names = nodes.table.names

@@ -15,10 +15,10 @@ from pumice.answers.past_forecasts import PastForecasts
 from pumice.answers.run_times import Past
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster
-from pumice.simulate.life import Life
+from pumice.simulate.job_runs import Life
 from pumice.simulate.record import Placed, Record
 from pumice.simulate.simulated_cluster import SimulatedCluster
-from pumice.simulate.work import Workload
+from pumice.simulate.workload import Workload
 
 
 class Prediction(Struct, frozen=True, rename="camel"):

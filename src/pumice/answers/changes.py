@@ -1,7 +1,7 @@
 """Changes to a cluster, as values. Remedies consist of changes, and so do answers to "what if".
 
 Each change describes itself in words, is a tagged object in JSON, and can be made in a `Sketch`. Here are changes to nodes and queues, and
-what runs ends or moves; changes to waiting pods are in `pod_changes.py`, those to what jobs request in `requests.py`.
+what runs ends or moves; changes to waiting pods are in `pod_changes.py`, those to what jobs request in `request_changes.py`.
 """
 
 from collections import Counter

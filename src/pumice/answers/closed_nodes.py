@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, Gone, Recover, Uncordon, is_of_condition, written
-from pumice.answers.newcomers import runtime_classes
-from pumice.answers.nodes import Closed, NodesFor
+from pumice.answers.completed_objects import runtime_classes
 from pumice.answers.pod_changes import Drop, MakeClaim, Tolerate
+from pumice.answers.refusing_rules import Closed, NodesFor
 from pumice.api.core import Taint
 from pumice.api.plural import counted
 from pumice.scheduler.engine import Evaluation

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pumice.answers.changes import Move
 from pumice.api.quantity import is_gpu
 from pumice.scheduler.actions.consolidate import TRIES, PlaceRules, own_domain
-from pumice.scheduler.eviction.movable import Movable, MoveRules, PastMoves, Unit
+from pumice.scheduler.eviction.movable_pods import Movable, MoveRules, PastMoves, Unit
 from pumice.scheduler.eviction.room_by_moves import Places, RoomByMoves
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.policy import Action, Policy

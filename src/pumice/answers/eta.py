@@ -28,7 +28,7 @@ from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.volcano import PodGroupStatus
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Job, Task, status
-from pumice.simulate.work import Role, Work
+from pumice.simulate.workload import Role, Work
 
 ROLLOUTS = 9  #: with a chance of one in ten, a further rollout would come after all of these
 HORIZON_S = 7 * 86_400.0

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from pumice.answers import closed_nodes, room
+from pumice.answers import closed_nodes, missing_room
 from pumice.answers.answer import Because, Headline
-from pumice.answers.nodes import NodesFor
+from pumice.answers.missing_room import Missing
 from pumice.answers.pods_to_come import promise
-from pumice.answers.room import Missing
+from pumice.answers.refusing_rules import NodesFor
 from pumice.answers.sketch import Look, Sketch, look
 from pumice.answers.subject import Waiter, find, subject_of, who_waits
 from pumice.api.plural import counted
@@ -146,7 +146,7 @@ def _by_nodes(session: Session, waits: Waiter, task: Task, evaluation: Evaluatio
     if not nodes.alive.any():
         return None, ""  # nodes may come
     if not (nodes.alive & nodes.large).any():
-        return room.too_large(nodes, waits.name), ""
+        return missing_room.too_large(nodes, waits.name), ""
     if not (nodes.open & nodes.large).any():
         choice = closed_nodes.choose(nodes)
         assert choice is not None, "a node that is large and not open is closed"
@@ -161,7 +161,7 @@ def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tup
     """The bound of a gang of equal pods: the room in all open nodes, then in the HyperNode that must hold it. And the largest that fits."""
     wanted, most = job.min_member, nodes.copies(nodes.open, empty=True)
     if most < wanted:
-        return room.headline_of_gang(Missing(wanted, 0, tasks), most), f"a gang of {most} would fit"
+        return missing_room.headline_of_gang(Missing(wanted, 0, tasks), most), f"a gang of {most} would fit"
     limit = session.topology.limit(job)
     is_unheeded = job.group is not None and why_unheeded(job.group, session.policy)
     if limit is None or is_unheeded or not session.topology.tree.ready:

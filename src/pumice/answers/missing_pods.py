@@ -5,7 +5,7 @@ from collections import Counter
 from pumice.answers.answer import Because, Headline
 from pumice.answers.pod_changes import MorePods
 from pumice.answers.pods_to_come import is_promised
-from pumice.answers.requests import FewerPods
+from pumice.answers.request_changes import FewerPods
 from pumice.api.plural import counted
 from pumice.scheduler.model import Job, status
 

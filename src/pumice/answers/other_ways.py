@@ -11,7 +11,7 @@ from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, LabelNodes, Recover, Uncordon, Untaint, is_of_condition
 from pumice.answers.closed_nodes import untolerated
 from pumice.answers.pod_changes import Drop, Tolerate
-from pumice.answers.requests import WiderTopology
+from pumice.answers.request_changes import WiderTopology
 from pumice.answers.subject import Waiter
 from pumice.scheduler.model import Cluster, Task, copies
 from pumice.scheduler.model.hypernodes import hypernodes_of

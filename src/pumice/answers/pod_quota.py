@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Amounts, RaiseQuota
 from pumice.answers.pods_to_come import is_promised, promise
-from pumice.answers.requests import StateAmounts
+from pumice.answers.request_changes import StateAmounts
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Waiter, as_they_came
 from pumice.api import Object

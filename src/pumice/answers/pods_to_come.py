@@ -10,7 +10,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from pumice.answers.newcomers import newcomers
+from pumice.answers.completed_objects import newcomers
 from pumice.answers.sketch import Sketch
 from pumice.api import Object, name_of, namespace_of, spec_of
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
@@ -29,7 +29,7 @@ from pumice.controllers.volcano.job.volumes import mount
 from pumice.controllers.volcano.podgroup import PodGroups, group_name
 from pumice.inputs.known_objects import owner_of
 from pumice.scheduler.model import Cluster, Job, Task, status
-from pumice.simulate.work import Role, role
+from pumice.simulate.workload import Role, role
 
 MARK = "promised/"  #: the uids of promised pods begin with it
 OF_QUOTAS = ("requests.", "limits.", "count/")  #: beginnings of names under which quotas count what the other names say

@@ -15,7 +15,7 @@ from pumice.api.plural import plural
 from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import PODS, Cluster, Job, Queue, Vector, dominant_share, status
-from pumice.scheduler.model.promises import promises_to
+from pumice.scheduler.model.inqueue_promises import promises_to
 from pumice.scheduler.model.resources import as_vector, in_bytes
 
 PLACED = status.BINDING | status.BOUND | status.RUNNING

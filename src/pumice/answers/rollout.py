@@ -18,7 +18,7 @@ from pumice.scheduler.framework.decisions import Bind, Evict
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import COMPLETED, Cluster, Task, status
-from pumice.simulate.work import Work, group_of, instant_text, pods_of, queue
+from pumice.simulate.workload import Work, group_of, instant_text, pods_of, queue
 
 PACE = 1 / 20  #: the least time between two decisions, as a part of the time since the rollout began
 PERIOD_S = 1.0  #: from one decision to the next while the scheduler has more to do, and from an eviction until the pod is gone

@@ -22,7 +22,7 @@ import numpy as np
 
 from pumice.scheduler.model import NDArray
 from pumice.scheduler.placement.timetable import ENOUGH, LATEST, without_numbers
-from pumice.simulate.work import Work, object_name, total_of
+from pumice.simulate.workload import Work, object_name, total_of
 
 LEAST_S = 600.0  #: seconds that a job is taken to run at least where no longer run is known
 LONGER = 1.0  #: the number of added jobs that outlive all others; they stand for what was not observed

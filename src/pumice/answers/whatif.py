@@ -16,13 +16,13 @@ from pumice.answers.allowed import all_allowed
 from pumice.answers.answer import Because, Headline, Why
 from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
 from pumice.answers.difference import Difference, difference
-from pumice.answers.moves import moves, together
 from pumice.answers.other_ways import ROOM, other_ways
 from pumice.answers.outcome_of_cycles import Course, course
 from pumice.answers.quota import PLACED, largest_promises, step_of
-from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
+from pumice.answers.request_changes import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, owner_of, who_waits
+from pumice.answers.useful_moves import moves, together
 from pumice.answers.why import PROMISED, Asked, expect
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Policy

@@ -2,13 +2,14 @@
 
 Pods that its controller will make are promised first (`pods_to_come.py`), as far as ResourceQuotas allow. In the first rehearsal no other
 job or pod waits: what holds the subject back then is named by the chain of questions (`blocked.py`). If it starts, a second one serves all
-jobs and pods: a subject that does not start among them is outranked (`rank.py`). Last, the remedy of the headline is tried, through as many
-cycles as it takes (`outcome_of_cycles.py`): it is advice only if the subject starts with it. Else the answer says what holds it back next.
+jobs and pods: a subject that does not start among them is outranked (`job_rank.py`). Last, the remedy of the headline is tried, through as
+many cycles as it takes (`outcome_of_cycles.py`): it is advice only if the subject starts with it. Else the answer says what holds it back
+next.
 """
 
 from msgspec.structs import replace
 
-from pumice.answers import not_made, pod_quota, rank
+from pumice.answers import job_rank, not_made, pod_quota
 from pumice.answers.allowed import all_allowed
 from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.blocked import Blocked
@@ -206,9 +207,9 @@ class Asked:
             return _starts(name, together, waits)
         if (room := room_being_made(self._cluster, self._policy, together, waits)) is not None:
             return _room(name, room)
-        outranked = rank.headline(seen[0], together)
+        outranked = job_rank.headline(seen[0], together)
         if outranked is not None:
-            return Why(name, "waits", outranked, chain=(rank.link(outranked),))
+            return Why(name, "waits", outranked, chain=(job_rank.link(outranked),))
         self._look(waits, capture, alone=False)
         return _blocked(name, blocked[-1])
 

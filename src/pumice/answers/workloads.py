@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pumice.answers.answer import Why
 from pumice.answers.subject import Subject
 from pumice.api import Object, name_of, namespace_of
-from pumice.api.dialects import OWNERS
+from pumice.api.gang_dialects import OWNERS
 from pumice.api.json_objects import controller_of, field
 from pumice.api.kinds import BATCH_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Kind, kind_of
 from pumice.inputs.known_objects import known_object

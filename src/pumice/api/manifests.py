@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from pumice.api import yaml
 from pumice.api.core import ConfigMap
-from pumice.api.dialects import READ
 from pumice.api.errors import InputError, raise_all
+from pumice.api.gang_dialects import READ
 from pumice.api.kinds import CLUSTER_WIDE, group_of
 from pumice.api.meta import Metadata, Wire
 from pumice.api.problems import describe, explain, subject_of
@@ -57,7 +57,7 @@ class Objects(Struct):
     items: list[tuple[str, Wire]] = field(default_factory=list)
     configurations: list[ConfigText] = field(default_factory=list)
     workloads: list[Manifest] = field(default_factory=list)
-    gangs: list[Manifest] = field(default_factory=list)  #: objects that mean a gang (`api/dialects.py`)
+    gangs: list[Manifest] = field(default_factory=list)  #: objects that mean a gang (`api/gang_dialects.py`)
     groups: set[str] = field(default_factory=set)  #: the API groups of the objects, such as kube-batch's
     faults: list[InputError] = field(default_factory=list)  #: why objects could not be read
     namespace: str = "default"  #: of objects that state none

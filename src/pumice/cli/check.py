@@ -6,7 +6,7 @@ from collections import Counter
 import click
 from msgspec.structs import replace
 
-from pumice.answers.newcomers import newcomers
+from pumice.answers.completed_objects import newcomers
 from pumice.answers.subject import called
 from pumice.answers.submission_check import bounds
 from pumice.api.manifests import Objects

@@ -9,9 +9,9 @@ from pumice.cli.tables import complain, print_table, say
 from pumice.simulate.compare_report import compare_report, with_interval
 from pumice.simulate.comparison import ComparedRun, compare as play, floors, table
 from pumice.simulate.conditions import condition_of
+from pumice.simulate.measure_units import MEANINGS
 from pumice.simulate.outputs import as_json
-from pumice.simulate.units import MEANINGS
-from pumice.simulate.verdict import change, of_bounds, of_policies
+from pumice.simulate.result_sentences import change, of_bounds, of_policies
 from pumice.text_table import columns
 
 

@@ -15,7 +15,7 @@ from pumice.controllers.volcano.hyper_node_tree import HyperNodeTree, by_labels
 from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
 from pumice.controllers.volcano.sharding import CONFIG_MAP, DEFAULT_SHARDS, NodeShards, ShardingSettings, of_flag
-from pumice.live.controllers.process import ControllerReplica, ControllerSettings
+from pumice.live.controllers.controller_replica import ControllerReplica, ControllerSettings
 from pumice.live.log_format import set_up
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from typing import Any
 import click
 import msgspec
 
+from pumice.answers.answer_text import defragmentation
 from pumice.answers.defrag import Defrag, Step, defrag as plan_of
-from pumice.answers.text import defragmentation
 from pumice.api import InputError, did_you_mean, duration
 from pumice.api.kinds import NODES, PODS, ObjectRef
 from pumice.api.plural import counted
@@ -21,7 +21,7 @@ from pumice.client.client import Client
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.live.scheduler.http_world import HttpWorld
-from pumice.scheduler.eviction.movable import MoveRules
+from pumice.scheduler.eviction.movable_pods import MoveRules
 from pumice.scheduler.model import Cluster
 
 POLL_S = 0.5

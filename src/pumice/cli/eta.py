@@ -14,7 +14,7 @@ from pumice.api.times import span
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
 from pumice.cli.tables import json_text, say
 from pumice.simulate.inputs import nodes_from, read_policy, source
-from pumice.simulate.run import cluster_of
+from pumice.simulate.scenario import cluster_of
 from pumice.text_table import columns
 
 CHANCES = (50, 90)  #: per cent

@@ -4,7 +4,7 @@ they say which pods their controller will make, and what admission gives to new 
 from pumice.answers.subject import split
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.core import FAILED_CREATE
-from pumice.api.dialects import ALSO_READ, READ
+from pumice.api.gang_dialects import ALSO_READ, READ
 from pumice.api.kinds import BATCH_JOBS, DEPLOYMENTS, EVENTS, JOBS, LIMIT_RANGES, RUNTIME_CLASSES
 from pumice.api.manifests import Objects, read_stream
 from pumice.api.pod import Pod
@@ -14,7 +14,7 @@ from pumice.cli.tables import say
 from pumice.client.client import Client
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope
-from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
+from pumice.live.scheduler.watched_resources import EVERY, SELDOM_SERVED
 from pumice.scheduler.framework.eviction_events import EVICTION_REASONS
 
 #: what means a gang, of the kinds that scheduling does not read

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from pumice.answers import why as why_of
+from pumice.answers.answer_text import page
 from pumice.answers.subject import KINDS, SHORT, called
-from pumice.answers.text import page
 from pumice.api import rfc3339
 from pumice.api.plural import counted
 from pumice.cli.inputs import recorded_policy, warn

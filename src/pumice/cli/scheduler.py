@@ -37,9 +37,9 @@ from pumice.http.messages import NAMES_OF_LOOPBACK
 from pumice.live.coalescing_loop import CoalescingLoop
 from pumice.live.log_format import set_up
 from pumice.live.scheduler.canary_share import CanaryShare, share_of
+from pumice.live.scheduler.hash_ring import Ring, numbered
 from pumice.live.scheduler.options import Options, Sharding
-from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, Waiting, nothing_beside, nothing_waiting
-from pumice.live.scheduler.ring import Ring, numbered
+from pumice.live.scheduler.scheduler_replica import Beside, Replica, SchedulerSettings, Waiting, nothing_beside, nothing_waiting
 from pumice.scheduler.config import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE, GATES, MINORS
@@ -126,7 +126,7 @@ def scheduler(**flags: Any) -> None:
         if flags["canary"]:
             raise InputError("writes for its share, and --shadow nothing: leave one of them out", where="--canary")
         tell_what_a_shadow_lacks(flags)
-        from pumice.live.scheduler.comparison import page
+        from pumice.live.scheduler.shadow_comparison import page
         from pumice.live.scheduler.shadow_replica import ShadowReplica
 
         say(page(asyncio.run(ShadowReplica(access_of(flags), settings).serve())))
@@ -134,7 +134,7 @@ def scheduler(**flags: Any) -> None:
         replica = Replica(access_of(flags), settings)
         until_signal(replica.serve(), CoalescingLoop)
         if (comparison := replica.comparison) is not None:
-            from pumice.live.scheduler.comparison import page
+            from pumice.live.scheduler.shadow_comparison import page
 
             say(page(comparison))
 
@@ -251,7 +251,7 @@ def waiting_page_at(flags: Mapping[str, Any]) -> Waiting:
     address, namespace = flags["page_address"], lock_namespace(flags)
     if not address:
         return nothing_waiting
-    from pumice.page.waiting import WaitingPage, address_of
+    from pumice.page.standby_page import WaitingPage, address_of
 
     return lambda client, leader: WaitingPage(address, leader, address_of(client, namespace))
 

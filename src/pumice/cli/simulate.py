@@ -13,9 +13,9 @@ from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.parquet import as_parquet, pyarrow
 from pumice.simulate.record import Record
-from pumice.simulate.run import Player, Scenario, as_objects, play_fast, simulate as play
+from pumice.simulate.scenario import Player, Scenario, as_objects, play_fast, simulate as play
 from pumice.simulate.simulated_cluster import Habits
-from pumice.simulate.work import Workload
+from pumice.simulate.workload import Workload
 
 
 @click.command()
@@ -100,7 +100,7 @@ def player_of(whole: bool) -> Player:
 
 
 def show_arrivals(scenario: Scenario, load: str, output: str) -> None:
-    from pumice.simulate.arrivals import play as play_arrivals
+    from pumice.simulate.fgd_arrivals import play as play_arrivals
 
     found = play_arrivals(scenario, share_of(load))
     if output == "json":

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from pumice.simulate.columns import DISTRIBUTIONS, OVER_TIME, PERCENTILES
 from pumice.simulate.record import Record
-from pumice.simulate.work import Workload
+from pumice.simulate.workload import Workload
 from pumice.text_table import columns
 
 UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))

@@ -14,9 +14,9 @@ import click
 from pumice.api import InputError
 from pumice.cli.tables import print_table, say
 from pumice.extensions import actions, plugins
-from pumice.simulate.crew import Crew
+from pumice.simulate.arrival_times import seconds
 from pumice.simulate.inputs import policy_of, policy_text
-from pumice.simulate.instants import seconds
+from pumice.simulate.player_processes import Crew
 
 if TYPE_CHECKING:
     from pumice.simulate.tune.advice import Advice

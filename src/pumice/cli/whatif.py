@@ -6,12 +6,12 @@ import click
 from msgspec.structs import replace
 
 from pumice.answers import compare, whatif as whatif_of
+from pumice.answers.answer_text import differences, options
 from pumice.answers.changes import Change, make_all
-from pumice.answers.newcomers import newcomers
-from pumice.answers.requests import Drain, MoreObjects, QueueField
+from pumice.answers.completed_objects import newcomers
+from pumice.answers.request_changes import Drain, MoreObjects, QueueField
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import called
-from pumice.answers.text import differences, options
 from pumice.api.files import read_all
 from pumice.cli.inputs import Inputs, input_options, load, load_policy, namespace_option
 from pumice.cli.tables import json_text, say

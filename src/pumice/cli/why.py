@@ -6,8 +6,8 @@ import click
 from msgspec.structs import replace
 
 from pumice.answers import why as why_of
+from pumice.answers.answer_text import page
 from pumice.answers.subject import called
-from pumice.answers.text import page
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
 from pumice.cli.tables import json_text, say
 from pumice.live.scheduler.http_world import HttpWorld

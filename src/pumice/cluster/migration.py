@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pumice.api import InputError, Object, annotations as key, kinds, name_of, namespace_of, spec_of
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.dialects import BY_NAME, COSCHEDULING_POD_GROUPS, NAMED
+from pumice.api.gang_dialects import BY_NAME, COSCHEDULING_POD_GROUPS, NAMED
 from pumice.api.json_objects import annotations_of, copied, field, labels_of
 from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, NATIVE_POD_GROUPS, WORKLOADS, Kind, group_of, kind_of
 from pumice.api.meta import Metadata

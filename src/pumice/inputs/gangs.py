@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pumice.api import InputError, Object, key_of, kinds, name_of, namespace_of, uid_of
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.dialects import BY_NAME, OWNERS, Dialect
+from pumice.api.gang_dialects import BY_NAME, OWNERS, Dialect
 from pumice.api.json_objects import copied, field, merged, owners_of
 from pumice.api.kinds import kind_of
 from pumice.api.manifests import Manifest, Objects

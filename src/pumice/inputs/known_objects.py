@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from pumice.api import Object, name_of, namespace_of
-from pumice.api.dialects import READ
+from pumice.api.gang_dialects import READ
 from pumice.api.kinds import JOBS, KINDS, Kind, kind_of
 from pumice.api.manifests import Manifest
 from pumice.scheduler.model import Cluster, Job

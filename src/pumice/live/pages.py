@@ -3,7 +3,7 @@
 /healthz, /livez   the event loop answers, this replica has not lost its lead, and its cycles end
 /readyz            this replica waits for the lead, or it leads and has read the cluster; of the scheduler: and the first queues are there
 /metrics           the metrics in Prometheus' text format
-/debug/pod         of the scheduler: all that is remembered of one pod (live/scheduler/pod_memory.py)
+/debug/pod         of the scheduler: all that is remembered of one pod (live/scheduler/debug_pod.py)
 /debug/state       the state as a file for `pumice cycle -f`, to requests from this machine only: it holds the pods of all users
 """
 

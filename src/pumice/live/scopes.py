@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from pumice.api import Key, Object, kinds
 from pumice.api.annotations import JOB_NAME
-from pumice.api.dialects import ALSO_READ, READ
+from pumice.api.gang_dialects import ALSO_READ, READ
 from pumice.api.json_objects import labels_of
 from pumice.api.kinds import Kind
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata

@@ -16,11 +16,11 @@ from heapq import nsmallest
 import msgspec
 
 from pumice.answers import why
+from pumice.answers.answer_text import what_then, without_options
 from pumice.answers.eta import eta
 from pumice.answers.lint import RULES, Rule, worst_first
 from pumice.answers.lint.finding import Finding
 from pumice.answers.subject import called
-from pumice.answers.text import what_then, without_options
 from pumice.answers.whatif import whatif
 from pumice.api import InputError, rfc3339
 from pumice.http.listener import Handler
@@ -28,7 +28,7 @@ from pumice.http.messages import JSON, Request, Response
 from pumice.inputs.known_objects import KnownObjects, know_objects
 from pumice.inputs.recording.state_file import dump
 from pumice.live.scheduler.loop import Scheduler
-from pumice.page.expected import MOST_WRITTEN, answer_of
+from pumice.page.expected_starts import MOST_WRITTEN, answer_of
 from pumice.page.files import UNCACHED, packed
 from pumice.page.policy import written
 from pumice.page.recorder import Recorder

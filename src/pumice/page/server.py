@@ -31,7 +31,7 @@ from pumice.http.listener import Handler, Listener
 from pumice.http.messages import JSON, NAMES_OF_LOOPBACK, Request, Response, Stream
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.answers import PageAnswers
-from pumice.page.expected import Expected
+from pumice.page.expected_starts import Expected
 from pumice.page.feed import Feed, Reader
 from pumice.page.files import UNCACHED, files, packed
 from pumice.page.last_minutes import LastMinutes, PastChange

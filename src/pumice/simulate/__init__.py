@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from pumice.scheduler import Action, Plugin
     from pumice.simulate.outputs import Frame
-    from pumice.simulate.run import Summary
+    from pumice.simulate.scenario import Summary
 
 __all__ = ["Simulation", "compare", "simulate"]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from pumice.api.plural import counted
 from pumice.simulate.columns import PERCENTILES
+from pumice.simulate.measure_units import MEANINGS, measured
 from pumice.simulate.report import assembled, says_something
 from pumice.simulate.report_charts import Chart
-from pumice.simulate.units import MEANINGS, measured
-from pumice.simulate.verdict import Row, change, of_policies
+from pumice.simulate.result_sentences import Row, change, of_policies
 
 Summaries = Sequence[Mapping[str, Any]]
 ByPolicy = Mapping[str, Summaries]

@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 
 from pumice.extensions import Given
-from pumice.simulate.accidents import disturbed
-from pumice.simulate.bounds import Bounds, bounds_of
-from pumice.simulate.crew import Crew
+from pumice.simulate.fault_injection import disturbed
 from pumice.simulate.inputs import nodes_from, read_policy, source
+from pumice.simulate.lower_bounds import Bounds, bounds_of
 from pumice.simulate.outputs import as_json
-from pumice.simulate.run import Player, Scenario, Summary, play_fast, simulate
+from pumice.simulate.player_processes import Crew
+from pumice.simulate.scenario import Player, Scenario, Summary, play_fast, simulate
 from pumice.simulate.simulated_cluster import Habits
 
 #: quantiles of Student's t-distribution: 95 %, two-sided, by degrees of freedom from 1 on; 1.96 beyond

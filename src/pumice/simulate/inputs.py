@@ -15,7 +15,7 @@ from pumice.extensions import Given, actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
-from pumice.simulate.work import Workload
+from pumice.simulate.workload import Workload
 
 MANY = "100000"  #: pods that a node may hold if its shorthand does not say it: workloads count processors, not pods
 FORMATS = ("openb", "philly", "swf", "yaml", "kubernetes", "recording")

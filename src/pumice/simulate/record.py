@@ -6,11 +6,11 @@ from heapq import heappush, heappushpop
 from typing import Protocol
 
 from pumice.scheduler.model import Cluster
-from pumice.simulate.life import Life
+from pumice.simulate.job_runs import Life
 from pumice.simulate.rows_in_order import RowsInOrder
 from pumice.simulate.series import Gauges, Series, SeriesKey, Signal, counted
 from pumice.simulate.spill import Row, Spill, Values
-from pumice.simulate.work import Amounts, amounts_of
+from pumice.simulate.workload import Amounts, amounts_of
 
 RESOURCES = Amounts._fields
 SHORTEST_S = 10.0  #: shorter jobs count as this long in the bounded slowdown

@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from pumice.api.plural import plural
+from pumice.simulate.measure_units import duration, measured
 from pumice.simulate.report_charts import Chart, charts
 from pumice.simulate.report_data import Columns
-from pumice.simulate.units import duration, measured
-from pumice.simulate.verdict import of_run
+from pumice.simulate.result_sentences import of_run
 
 HEADLINES = {
     "wait.p50": "median wait",

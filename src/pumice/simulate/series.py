@@ -19,7 +19,7 @@ from pumice.api.quantity import is_gpu
 from pumice.scheduler.model import CPU, MEMORY, Cluster, Vector
 from pumice.scheduler.model.fragmentation import Column, PodShape, TypicalPods
 from pumice.scheduler.model.gpu_cards import GPU_MILLI_NAME, WHOLE, Ask, Cards, Lefts
-from pumice.simulate.work import Amounts, Role, amounts_of
+from pumice.simulate.workload import Amounts, Role, amounts_of
 
 MOST_NOTES = 1024
 

@@ -26,10 +26,10 @@ from pumice.scheduler.framework.job_status import phase_of
 from pumice.scheduler.framework.observer import SILENT, Reader
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Task, status
-from pumice.simulate.life import Life, Run
+from pumice.simulate.job_runs import Life, Run
 from pumice.simulate.record import Record
 from pumice.simulate.waiting_reasons import Reasons
-from pumice.simulate.work import Work, class_name, group_of, instant_text, pods_of, priority_class, queue
+from pumice.simulate.workload import Work, class_name, group_of, instant_text, pods_of, priority_class, queue
 
 PERIOD_S = 1.0  #: between two cycles of a scheduler that has more to do
 EVICTED_ON_AND_ON = "pods were evicted again and again"

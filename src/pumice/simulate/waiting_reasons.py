@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pumice.scheduler.framework.decisions import Conclusion, Decisions, Waiting
 from pumice.scheduler.model import Job
-from pumice.simulate.life import Life
+from pumice.simulate.job_runs import Life
 
 
 class Reasons:

@@ -23,7 +23,7 @@ from pumice.cluster.apiserver.store import ListPage, Store
 from pumice.cluster.apiserver.streams.watch_stream import ErrorStream, Shown, WatchStream
 from pumice.cluster.apiserver.tables.table import partial, table
 from pumice.http.messages import JSON, Answer, Request, Response
-from pumice.http.pieces import Pieces
+from pumice.http.piecewise_answer import Pieces
 
 WARNING_LENGTH, WARNINGS_ROOM = 256, 4096  #: characters of one warning, and of all warnings of an answer
 PIECE_BYTES = 256 * 1024  #: of a list; a longer list is encoded while it is sent

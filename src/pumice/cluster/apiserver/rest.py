@@ -28,7 +28,7 @@ from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.streams.remote import Containers
 from pumice.cluster.apiserver.subresources import Subresources, bind
 from pumice.http.messages import JSON, Answer, Request, Response, Stream
-from pumice.http.pieces import Pieces
+from pumice.http.piecewise_answer import Pieces
 
 _log = logging.getLogger(__name__)
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

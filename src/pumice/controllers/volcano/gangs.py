@@ -1,4 +1,4 @@
-"""Which gang a pod belongs to by the objects of other projects, and the PodGroup of that gang: how `api/dialects.py` is read.
+"""Which gang a pod belongs to by the objects of other projects, and the PodGroup of that gang: how `api/gang_dialects.py` is read.
 
 Everything else in Pumice knows PodGroups of Volcano only. So a gang of another dialect is given one, and its pods the annotation that
 names it: then queues, shares, reclaim, answers and recordings follow with no further code. A PodGroup that is made for another PodGroup
@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from pumice.api import Key, Object, annotations as key, kinds, name_of, namespace_of, spec_of, uid_of
-from pumice.api.dialects import BY_LABEL, BY_NAME, NAMED, Dialect, Roles
+from pumice.api.gang_dialects import BY_LABEL, BY_NAME, NAMED, Dialect, Roles
 from pumice.api.integers import integer
 from pumice.api.json_objects import annotations_of, controller_of, field, labels_of, suffix
 from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, kind_of

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pumice.api import Key, Object, annotations as key, key_of, kinds, name_of, namespace_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api.defaults import SCHEDULER_NAME
-from pumice.api.dialects import COSCHEDULING_POD_GROUPS, NAMED, READ
+from pumice.api.gang_dialects import COSCHEDULING_POD_GROUPS, NAMED, READ
 from pumice.api.groups import SCHEDULED
 from pumice.api.integers import integer
 from pumice.api.json_objects import (

@@ -33,7 +33,7 @@ from pumice.api.structs import convert
 from pumice.client.events import EventRecord
 from pumice.http.messages import Request, Response
 from pumice.live.fault_log import FaultLog
-from pumice.live.scheduler.effects import about_group
+from pumice.live.scheduler.decisions_to_requests import about_group
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import of_job
 from pumice.scheduler.model import Cluster, Job

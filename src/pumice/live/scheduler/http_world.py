@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pumice.scheduler.framework.world import Nowhere
 
 if TYPE_CHECKING:
-    from pumice.live.scheduler.extenders import HttpExtender
+    from pumice.live.scheduler.http_extenders import HttpExtender
 
 
 class HttpWorld(Nowhere):
@@ -21,7 +21,7 @@ class HttpWorld(Nowhere):
 
     def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> HttpExtender:
         """The extender with these settings. Called once in each cycle."""
-        from pumice.live.scheduler.extenders import HttpExtender
+        from pumice.live.scheduler.http_extenders import HttpExtender
 
         key = (url, timeout_s, repr(options))
         if key not in self._known:

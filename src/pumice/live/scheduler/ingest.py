@@ -28,9 +28,9 @@ from pumice.live.scheduler.event_translation import EventTranslation, PodSnapsho
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.outcomes import Outcomes
-from pumice.live.scheduler.passed_over import PassedOver
 from pumice.live.scheduler.sent_status import SentStatus
-from pumice.live.scheduler.sources import RawObject
+from pumice.live.scheduler.unapplied_objects import UnappliedObjects
+from pumice.live.scheduler.watched_resources import RawObject
 from pumice.scheduler.model import Cluster, status
 from pumice.scheduler.model.task import key_of
 
@@ -62,7 +62,7 @@ class Ingest:
         self._share = ShareFilter(share, options.default_queue) if share is not None else None
         self._sent_status = sent_status
         self._outcomes = outcomes
-        self._passed_over = PassedOver(metrics)
+        self._passed_over = UnappliedObjects(metrics)
         self._clock = clock
         self._request_cycle = request_cycle
 

@@ -26,18 +26,18 @@ from pumice.live.coalescing_loop import coalescing_while
 from pumice.live.lifecycle import LostLead, first
 from pumice.live.scheduler.cycle_metrics import CycleTiming
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
-from pumice.live.scheduler.effects import effects, pod_ref
+from pumice.live.scheduler.decisions_to_requests import effects, pod_ref
 from pumice.live.scheduler.event_translation import NEVER, EventTranslation
 from pumice.live.scheduler.ingest import Ingest
 from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.node_shard import sharded
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.outcomes import Outcomes
 from pumice.live.scheduler.requests import ReadPod
 from pumice.live.scheduler.sender import Sender
 from pumice.live.scheduler.sent_status import SentStatus
-from pumice.live.scheduler.shard import sharded
 from pumice.live.scheduler.single_writer import SingleWriter, Where, inline
-from pumice.live.scheduler.sources import all_synced, reflectors, sources
+from pumice.live.scheduler.watched_resources import all_synced, reflectors, sources
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions

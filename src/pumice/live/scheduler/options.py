@@ -4,7 +4,7 @@ import msgspec
 
 from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.live.scheduler.canary_share import CanaryShare
-from pumice.live.scheduler.ring import Ring
+from pumice.live.scheduler.hash_ring import Ring
 
 
 class Sharding(msgspec.Struct, frozen=True):

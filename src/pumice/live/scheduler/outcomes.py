@@ -21,7 +21,7 @@ from pumice.client.failures import ApiError, KubeError
 from pumice.live.clock import Clock
 from pumice.live.fault_log import FirstOfMany
 from pumice.live.scheduler.cycle_timing import Urgency
-from pumice.live.scheduler.effects import about_pod
+from pumice.live.scheduler.decisions_to_requests import about_pod
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.pod_records import EXPIRY_S
@@ -29,7 +29,7 @@ from pumice.live.scheduler.prebind import PodGone
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, ReleaseClaim, Request, WriteCondition, WriteStatus
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
-from pumice.live.scheduler.sources import RawObjects, slim
+from pumice.live.scheduler.watched_resources import RawObjects, slim
 from pumice.scheduler.model import Cluster, Task, status
 
 GONE = 2**63  #: the version of a pod that is gone: whatever the watch shows of it is older

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pumice.client.pods import set_conditions
+from pumice.client.bind_and_evict import set_conditions
 from pumice.live.scheduler.requests import MarkPod
 
 

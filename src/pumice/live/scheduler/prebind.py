@@ -13,13 +13,13 @@ from pumice.api import Object
 from pumice.api.annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, EXTENDED_CLAIM, SELECTED_NODE
 from pumice.api.kinds import NATIVE_POD_GROUPS, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
 from pumice.api.times import rfc3339
+from pumice.client.bind_and_evict import amend_status
 from pumice.client.client import Backoff
 from pumice.client.failures import ApiError, Fenced, KubeError
-from pumice.client.pods import amend_status
 from pumice.client.transport import Transport, as_dict
 from pumice.live.clock import Clock
 from pumice.live.scheduler.prerequisites import DevicesFor, Making, Prerequisites, VolumeFor
-from pumice.live.scheduler.sources import RawObjects
+from pumice.live.scheduler.watched_resources import RawObjects
 
 CHARGES = "nodeAllocatableResourceClaimStatuses"
 FINALIZER = "resource.kubernetes.io/delete-protection"

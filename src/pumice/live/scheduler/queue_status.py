@@ -12,8 +12,8 @@ import numpy as np
 from pumice.api.kinds import QUEUES, ObjectRef
 from pumice.api.quantity import quantity
 from pumice.api.volcano import QueueStatus
+from pumice.live.scheduler.hash_ring import Ring
 from pumice.live.scheduler.requests import WriteStatus
-from pumice.live.scheduler.ring import Ring
 from pumice.live.scheduler.sent_status import QueueNote, SentStatus
 from pumice.scheduler.model import EPSILON, Cluster, Queue, Vector, status
 

@@ -20,9 +20,9 @@ from pumice.api.annotations import HELD_PLACES, QUEUE_GATE
 from pumice.api.kinds import NATIVE_POD_GROUPS, POD_GROUPS, PODS, RESOURCE_CLAIMS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
+from pumice.client.bind_and_evict import amend_status, bind, evict, eviction_conditions
 from pumice.client.client import Backoff, of_ending_namespace
 from pumice.client.failures import ApiError, Fenced, KubeError, NoAnswer
-from pumice.client.pods import amend_status, bind, evict, eviction_conditions
 from pumice.client.transport import PatchType, Transport, as_dict
 from pumice.live.clock import Clock
 from pumice.live.scheduler.http_world import HttpWorld
@@ -43,7 +43,7 @@ from pumice.live.scheduler.requests import (
     WriteCondition,
     WriteStatus,
 )
-from pumice.live.scheduler.sources import RawObjects
+from pumice.live.scheduler.watched_resources import RawObjects
 from pumice.live.scheduler.work_queue import WorkQueue
 from pumice.scheduler.model import status
 
@@ -235,7 +235,7 @@ class Sender:
     async def _bound(self, request: BindPod) -> None:
         if request.binder is None:
             return await bind(self._transport, request.pod, request.node, request.annotations)
-        from pumice.live.scheduler.extenders import bind_by  # few configurations have extenders
+        from pumice.live.scheduler.http_extenders import bind_by  # few configurations have extenders
 
         self._transport.check_fence()
         spec = request.binder

@@ -14,8 +14,8 @@ import msgspec
 from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import first
 from pumice.live.scheduler.canary_share import CanaryShare
-from pumice.live.scheduler.comparison import Comparison, ShadowMetrics, Verdict, since
 from pumice.live.scheduler.loop import LONGEST_PAUSE_S, CycleObserver, Scheduler
+from pumice.live.scheduler.shadow_comparison import Comparison, ShadowMetrics, Verdict, since
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.eviction_cost import gpus

@@ -12,11 +12,11 @@ from pumice.inputs.recording.state_file import dump
 from pumice.live.clock import WallClock
 from pumice.live.lifecycle import end_signal, first
 from pumice.live.pages import insights, listeners, probes
-from pumice.live.scheduler.comparison import Comparison, since
 from pumice.live.scheduler.config_reloader import Reloader
 from pumice.live.scheduler.http_world import HttpWorld
-from pumice.live.scheduler.process import HUNG_S, SchedulerSettings, sizes_in_words
+from pumice.live.scheduler.scheduler_replica import HUNG_S, SchedulerSettings, sizes_in_words
 from pumice.live.scheduler.shadow import Shadow
+from pumice.live.scheduler.shadow_comparison import Comparison, since
 from pumice.live.scheduler.single_writer import on_a_thread
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.failures import ApiError, NoAnswer
 from pumice.client.transport import ListScope, Page, PatchType, Transport
 from pumice.cluster.clock import AlarmClock
-from pumice.simulate.faults import Faults
+from pumice.simulate.fault_settings import Faults
 
 REQUEST_TIMEOUT_S = 30.0  #: as that of the client of a real API server
 

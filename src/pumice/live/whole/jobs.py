@@ -30,10 +30,10 @@ from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions, Evict
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Task
-from pumice.simulate.life import Life, Run
+from pumice.simulate.job_runs import Life, Run
 from pumice.simulate.record import Record
 from pumice.simulate.simulated_cluster import Habits
-from pumice.simulate.work import Role, Work, class_name, group_of, object_name, priority_class, queue
+from pumice.simulate.workload import Role, Work, class_name, group_of, object_name, priority_class, queue
 
 RUN_SECONDS, EXIT_CODE = "pumice.io/run-seconds", "pumice.io/exit-code"
 KILLED = "137"

@@ -33,12 +33,12 @@ from pumice.live.whole.jobs import WholeJobs, stages
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model import Cluster
-from pumice.simulate.accidents import Lose, NodeLosses, accidents_of, disturbed, random_of
 from pumice.simulate.comparison import ComparedRun
+from pumice.simulate.fault_injection import Lose, NodeLosses, accidents_of, disturbed, random_of
 from pumice.simulate.record import Record
-from pumice.simulate.run import Player, Scenario
+from pumice.simulate.scenario import Player, Scenario
 from pumice.simulate.simulated_cluster import not_in_order
-from pumice.simulate.work import Work, Workload
+from pumice.simulate.workload import Work, Workload
 
 PATIENCE_S = 600.0  #: without any change of a job; then it is over if no job runs and none will come
 

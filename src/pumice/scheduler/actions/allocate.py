@@ -8,17 +8,17 @@ network topology are placed by `Domains`, all others in one pass over all nodes.
 
 from msgspec import Struct, field
 
-from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.startable_jobs import StartableJobs
 from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.model import INQUEUE, Job, Queue
 from pumice.scheduler.model.half_placed import cut_short_at
 from pumice.scheduler.placement.domains import Choice, Domains
 from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
 from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks
-from pumice.scheduler.placement.placing import Placing
+from pumice.scheduler.placement.place_tasks import TaskPlacer
 from pumice.scheduler.placement.room_bound import NoDomain
 
 
@@ -32,7 +32,7 @@ class Allocate(Action):
     Args = AllocateArgs
 
     def run(self, session: Session) -> None:
-        placing = Placing(session, cache_errors=self.args.predicate_error_cache_enable)
+        placing = TaskPlacer(session, cache_errors=self.args.predicate_error_cache_enable)
         domains = Domains(session, placing)
         groups = self._groups(session)
         pending_by_part = {alike.first.uid: self.pending(session, alike.first) for alike in groups}
@@ -43,7 +43,7 @@ class Allocate(Action):
         if session.is_alone(groups) and not session.resting:
             self._serve_alone(session, placing, domains, pending_by_part[groups[0].first.uid])
             return
-        hopes = Hopes(session, lambda job: self.may_be_placed(session, job))
+        hopes = StartableJobs(session, lambda job: self.may_be_placed(session, job))
         waiting = JobsByQueue(session, groups, hopes=hopes)
         while queue := waiting.pop_queue():
             if session.overused(queue):
@@ -58,7 +58,7 @@ class Allocate(Action):
                 waiting.push_job(job)
             waiting.push_queue(queue)
 
-    def _serve_alone(self, session: Session, placing: Placing, domains: Domains, pending: PendingTasks | PendingParts) -> None:
+    def _serve_alone(self, session: Session, placing: TaskPlacer, domains: Domains, pending: PendingTasks | PendingParts) -> None:
         """Give the only job that may be placed its turns: there is no order of queues and jobs to find."""
         job, queue = pending.job, pending.job.queue
         assert queue is not None
@@ -97,7 +97,7 @@ class Allocate(Action):
             return PendingTasks.of(session, job, job.pending.values())
         return PendingParts(session, job)
 
-    def serve(self, session: Session, placing: Placing, domains: Domains, queue: Queue, pending: PendingTasks | PendingParts) -> bool:
+    def serve(self, session: Session, placing: TaskPlacer, domains: Domains, queue: Queue, pending: PendingTasks | PendingParts) -> bool:
         """Give a job one turn. Return whether it got what it needs to start."""
         job = pending.job
         with session.statement() as statement:

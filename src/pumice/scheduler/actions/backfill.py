@@ -6,10 +6,10 @@ On nodes that lose tasks in this very session, those that need a port or another
 from pumice.scheduler.actions.allocate import AllocateArgs
 from pumice.scheduler.engine import Reason
 from pumice.scheduler.framework.fit_errors import everywhere, explain
+from pumice.scheduler.framework.job_class_turns import apart
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.framework.turns import apart
 from pumice.scheduler.model import Job, Mask, Task, status
 
 

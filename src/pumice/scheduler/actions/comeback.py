@@ -19,13 +19,13 @@ from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequireme
 from pumice.api.quantity import quantity
 from pumice.scheduler.actions.allocate import Allocate
 from pumice.scheduler.framework.held_places import GIVEN_BACK, HeldPlace, held_places
+from pumice.scheduler.framework.job_class_turns import apart
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.turns import apart
 from pumice.scheduler.model import EPSILON, INQUEUE, Job, Task, status
 from pumice.scheduler.placement.domains import Domains
-from pumice.scheduler.placement.placing import Placing
+from pumice.scheduler.placement.place_tasks import TaskPlacer
 
 HAS_PLACE = status.READY | status.PIPELINED
 
@@ -89,7 +89,7 @@ class Comeback(Action):
                 keep_places(session, job, left)
 
     def run(self, session: Session) -> None:
-        allocate, placing = Allocate(), Placing(session, cache_errors=False)
+        allocate, placing = Allocate(), TaskPlacer(session, cache_errors=False)
         domains = Domains(session, placing)
         for job in self._holders:
             if job.is_pending:  # its room is held, so it is let in unasked: else nobody would make its pods again
@@ -109,7 +109,7 @@ class Comeback(Action):
         job: Job,
         holders: Iterable[tuple[HeldPlace, Task | None]],
         allocate: Allocate,
-        placing: Placing,
+        placing: TaskPlacer,
         domains: Domains,
     ) -> None:
         """Place the job's pods that have come: in the room that is held for it, or where else they fit."""

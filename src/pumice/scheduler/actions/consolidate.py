@@ -16,15 +16,15 @@ from msgspec import field
 
 from pumice.api.times import Duration
 from pumice.scheduler.actions.comeback import hold, keep_places, placed
-from pumice.scheduler.eviction.movable import Movable, MoveRules, PastMoves
+from pumice.scheduler.eviction.movable_pods import Movable, MoveRules, PastMoves
 from pumice.scheduler.eviction.room_by_moves import Limit, Places, Plan, RoomByMoves
 from pumice.scheduler.framework.held_places import MOVED, HeldPlace, held_places
+from pumice.scheduler.framework.job_class_turns import Turns
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
-from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task, Vector, status
 from pumice.scheduler.placement.jobs_by_queue import by_queue
 from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks

@@ -5,7 +5,7 @@ nothing is let in unasked, but not where a queue is closing: that would go on to
 for; until another is let in the others are refused as it was. Jobs for which there is certainly no room stay at rest.
 """
 
-from pumice.scheduler.framework.admission import Admission
+from pumice.scheduler.framework.enqueueable_jobs import Admission
 from pumice.scheduler.framework.hook_answers import UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session

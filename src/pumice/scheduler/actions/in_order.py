@@ -22,14 +22,14 @@ from typing import Annotated, Literal, get_args
 from msgspec import Struct, field
 
 from pumice.api import duration, rfc3339
+from pumice.scheduler.framework.job_class_turns import Turns, apart
 from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.turns import Turns, apart
 from pumice.scheduler.model import EPSILON, INQUEUE, Job, OneOf, Task, Template
 from pumice.scheduler.placement.pending_tasks import PendingTasks
-from pumice.scheduler.placement.placing import Placing
+from pumice.scheduler.placement.place_tasks import TaskPlacer
 from pumice.scheduler.placement.room_over_time import Timetable, places
 from pumice.scheduler.placement.timetable import (
     FIRST_STEP_S,
@@ -101,7 +101,7 @@ class Line:
         self._kind_of_ends = ends
         self._unknown = unknown
         self._no_room: dict[Hashable, float] = {}  #: by queue and kind of pod: the shortest run for which no room was found
-        self.placing = Placing(session, cache_errors=True)
+        self.placing = TaskPlacer(session, cache_errors=True)
 
     @property
     def _ends(self) -> PlannedEnds:

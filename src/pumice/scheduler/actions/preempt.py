@@ -17,12 +17,12 @@ from pumice.scheduler.eviction.make_room import is_worth_it
 from pumice.scheduler.eviction.permitted_victims import PermittedVictims
 from pumice.scheduler.eviction.search import Search, in_task_order
 from pumice.scheduler.eviction.victims import Budget
-from pumice.scheduler.framework.hopes import Hopes
+from pumice.scheduler.framework.job_class_turns import Turns
 from pumice.scheduler.framework.job_classes import age
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.startable_jobs import StartableJobs
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import Job, Mask, Queue, Task, status
 from pumice.scheduler.placement.jobs_by_queue import by_queue
 
@@ -42,7 +42,7 @@ class Preempt(Action):
         starving = by_queue(alike for alike in session.awake() if self._may_preempt(session, alike.first))
         exposed = session.exposed("preemptable")
         most = EvictionCandidates(session, exposed, _may_go).most
-        among = partial(Hopes, session, partial(self._may_preempt, session), evictable=most, hook="preemptable", frees_queues=True)
+        among = partial(StartableJobs, session, partial(self._may_preempt, session), evictable=most, hook="preemptable", frees_queues=True)
         between, within = among(), among(one_by_one=True)
         names = dict.fromkeys([*starving, *between.queues(), *within.queues()])
         for queue in session.in_queue_order(session.cluster.queues[name] for name in names):

@@ -16,9 +16,9 @@ from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.eviction.candidates import EvictionCandidates
 from pumice.scheduler.eviction.search import Search
 from pumice.scheduler.eviction.victims import Budget
-from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.startable_jobs import StartableJobs
 from pumice.scheduler.model import Job, Mask, Queue, Task, status
 from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
 
@@ -34,7 +34,7 @@ class Reclaim(Action):
 
     def run(self, session: Session) -> None:
         everybody = EvictionCandidates(session, session.exposed("reclaimable"), _may_go, "reclaimable")
-        hopes = Hopes(session, partial(self._may_reclaim, session), evictable=everybody.most, hook="reclaimable", takes_room=True)
+        hopes = StartableJobs(session, partial(self._may_reclaim, session), evictable=everybody.most, hook="reclaimable", takes_room=True)
         starving = [alike for alike in session.awake() if self._may_reclaim(session, alike.first)]
         waiting = JobsByQueue(session, starving, hopes, each_once=True)
         while queue := waiting.pop_queue():

@@ -26,7 +26,7 @@ from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.pre_enqueue import PreEnqueue, by_gates
 from pumice.scheduler.kube.preemption import Preemption
-from pumice.scheduler.kube.units import Units
+from pumice.scheduler.kube.preemption_units import Units
 from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.devices.claims import IN_USE, claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES, wants_devices

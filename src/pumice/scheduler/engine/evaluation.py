@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pumice.scheduler.engine.bounds import BestByBounds
+from pumice.scheduler.engine.best_by_bounds import BestByBounds
 from pumice.scheduler.engine.normalize_score import weighted
 from pumice.scheduler.engine.rules import PLAINLY, Filter, Reach, Reason, Refused, Rejected, Scorer, Unscored
 from pumice.scheduler.engine.shared_answers import (

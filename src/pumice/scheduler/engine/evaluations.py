@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from functools import cache, partial
 from typing import Generic
 
-from pumice.scheduler.engine.bounds import BestByBounds
+from pumice.scheduler.engine.best_by_bounds import BestByBounds
 from pumice.scheduler.engine.evaluation import Evaluation, T
 from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Rule, Scorer
 from pumice.scheduler.engine.shared_answers import Common

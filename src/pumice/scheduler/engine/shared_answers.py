@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.engine.bounds import BestByBounds
+from pumice.scheduler.engine.best_by_bounds import BestByBounds
 from pumice.scheduler.engine.rules import Asking, Filter, Reach, Rejected, Scorer, Unscored
 from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, touched
 from pumice.scheduler.model import Cluster, Mask, NDArray, Nodes, Rows, Task

@@ -7,8 +7,8 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from pumice.scheduler.eviction.offer import Numbers, Offer
-from pumice.scheduler.eviction.rooms import Demand, running
+from pumice.scheduler.eviction.gang_offer import Numbers, Offer
+from pumice.scheduler.eviction.gang_rooms import Demand, running
 from pumice.scheduler.model import EPSILON, Table
 
 Cost = tuple[float, float, float, int]  #: pods that must go, their importance, for how long they have run, and the place of the last bundle

@@ -1,8 +1,9 @@
 """One gang, one domain (a HyperNode): which pods must be evicted so that the gang can be pipelined on the domain's nodes.
 
 The pods are grouped in bundles, and plugins say which pods may be evicted. Bundles go in order until the gang finds nodes: part by part,
-each with all its pending pods, until the gang has what it needs. A choice by numbers alone (`choice.py`) is tried first. Then all bundles
-that need not go are spared (`needed`), and every filter is asked anew. The cluster is left as it was: a plan is carried out later, or not.
+each with all its pending pods, until the gang has what it needs. A choice by numbers alone (`gang_choice.py`) is tried first. Then all
+bundles that need not go are spared (`needed`), and every filter is asked anew. The cluster is left as it was: a plan is carried out later,
+or not.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pumice.scheduler.engine import Evaluation
-from pumice.scheduler.eviction.choice import GangNeeds, Places, Victims, choices, fewest, victims
-from pumice.scheduler.eviction.offer import Offer
-from pumice.scheduler.eviction.rooms import Demand, Rooms
-from pumice.scheduler.eviction.roster import Roster
+from pumice.scheduler.eviction.gang_choice import GangNeeds, Places, Victims, choices, fewest, victims
+from pumice.scheduler.eviction.gang_offer import Offer
+from pumice.scheduler.eviction.gang_rooms import Demand, Rooms
+from pumice.scheduler.eviction.gang_roster import Roster
 from pumice.scheduler.eviction.victims import needed
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement

@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, field
 
-from pumice.scheduler.eviction.choice import is_cheaper
 from pumice.scheduler.eviction.gang_attempt import Attempt, Plan, Wanted
-from pumice.scheduler.eviction.roster import Roster
-from pumice.scheduler.framework.hopes import Hopes
+from pumice.scheduler.eviction.gang_choice import is_cheaper
+from pumice.scheduler.eviction.gang_roster import Roster
+from pumice.scheduler.framework.job_class_turns import Turns
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.startable_jobs import StartableJobs
 from pumice.scheduler.framework.topology import Purpose
-from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import HyperNode, Job, Queue, Task, status
 from pumice.scheduler.placement.jobs_by_queue import by_queue
 from pumice.scheduler.placement.pending_tasks import PendingParts
@@ -46,12 +46,12 @@ class GangEviction(Action):
                 self._serve(session, queue, job, rosters)
         session.topology.trials_count = True
 
-    def _hopes(self, session: Session) -> Hopes:
+    def _hopes(self, session: Session) -> StartableJobs:
         """The jobs at rest that evictions might help, or that action allocate can place later: these have a turn before."""
         nodes, has_victims = session.nodes, self.has_victims(session)
         allocates = session.policy.comes_later("allocate", than=self.name)
         evicts = any(map(has_victims, session.cluster.waiting.values()))
-        return Hopes(
+        return StartableJobs(
             session,
             lambda job: (allocates or has_victims(job)) and self._is_starving(session, job),
             evictable=nodes.allocatable - nodes.future_idle if evicts else None,

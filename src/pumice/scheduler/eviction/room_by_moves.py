@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pumice.scheduler.eviction.movable import Movable, Unit
+from pumice.scheduler.eviction.movable_pods import Movable, Unit
 from pumice.scheduler.model import EPSILON, Mask, Nodes, Table, Task, Vector
 
 EFFORT = 200_000  #: rows that are looked at, in all dives together, after the first

@@ -1,8 +1,9 @@
 """Jobs at rest: waiting jobs that a session does not look at, since there is certainly too little room for them.
 
 A gang is refused for lack of room as long as fewer of its pods than it lacks fit on all nodes together. What each class of jobs needs is
-kept in columns (`Needs`), so that one comparison with the room on nodes finds the jobs that might start, however many wait (`hopes.py`). It
-is an upper bound, by resources of each node alone: a job that passes is looked at, and may be refused all the same.
+kept in columns (`Needs`), so that one comparison with the room on nodes finds the jobs that might start, however many wait
+(`startable_jobs.py`). It is an upper bound, by resources of each node alone: a job that passes is looked at, and may be refused all the
+same.
 
 Jobs to which something has happened are always looked at: their status must be reported. Of jobs at rest nothing is reported anew. Why
 their pods wait is found out when somebody reads it (`cycle.py`).

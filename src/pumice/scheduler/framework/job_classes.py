@@ -1,9 +1,9 @@
 """Jobs that request the same. Only the first of them is tried; as long as nothing has changed since, the others are refused like it.
 
-Jobs of a queue are alike if they differ only in names and age (`_class_key`). Classes of alike jobs are kept from cycle to cycle: only jobs
-that changed are examined again. Within a cycle a group is split if something changes before the others' turn (`turns.py`). What a session
-notes about the first job holds for all; where a text names a pod it has a blank, which is filled with the names of each job's pods
-(`filled`).
+Jobs of a queue are alike if they differ only in names and age (`_class_key`). Classes of alike jobs are kept from cycle to cycle: only
+jobs that changed are examined again. Within a cycle a group is split if something changes before the others' turn (`job_class_turns.py`).
+What a session notes about the first job holds for all; where a text names a pod it has a blank, which is filled with the names of each
+job's pods (`filled`).
 
 Jobs are grouped only in sessions without observers that watch, whose actions and plugins read only the kept state. Else each is alone.
 """

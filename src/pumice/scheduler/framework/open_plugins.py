@@ -16,7 +16,7 @@ from pumice.scheduler.framework.folds import all_agree, anyone
 from pumice.scheduler.framework.hooks import HOOKS
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.rules import filters_of, scorers_of
+from pumice.scheduler.framework.plugin_rules import filters_of, scorers_of
 from pumice.scheduler.model import Job, Task
 
 if TYPE_CHECKING:

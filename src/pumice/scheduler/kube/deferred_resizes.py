@@ -9,7 +9,7 @@ import numpy as np
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.preemption import Preemption, checked_columns
 from pumice.scheduler.kube.preemption_dry_run import Trial
-from pumice.scheduler.kube.units import Unit, by_budget, by_importance
+from pumice.scheduler.kube.preemption_units import Unit, by_budget, by_importance
 from pumice.scheduler.model import Rows, Task
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 

@@ -12,7 +12,7 @@ import numpy as np
 from pumice.scheduler.engine import Scores
 from pumice.scheduler.framework.profiles import ExtenderSpec
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.units import with_pods
+from pumice.scheduler.kube.preemption_units import with_pods
 from pumice.scheduler.model import Mask, Task
 from pumice.scheduler.model.task import as_pod
 

@@ -17,11 +17,11 @@ from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, NoNodes, compares_all
+from pumice.scheduler.kube.group_placements import Placement, Placements, Places, Undetermined, asked_by, best, placements
+from pumice.scheduler.kube.group_plans import PlacementMemory, places_in
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, placed, successful_leaves
 from pumice.scheduler.kube.groups import LEAF, Group, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.placements import Placement, Placements, Places, Undetermined, asked_by, best, placements
-from pumice.scheduler.kube.planned_places import PlacementMemory, places_in
 from pumice.scheduler.model import Mask, Task, Vector
 
 FEWEST = 4  #: fewer equal members are tried one by one

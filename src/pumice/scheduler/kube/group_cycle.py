@@ -15,12 +15,12 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.waiting_pods import GroupOutcome
 from pumice.scheduler.kube.find_node import NodeFinder
 from pumice.scheduler.kube.group_attempt import GroupAttempt
+from pumice.scheduler.kube.group_placements import Places
+from pumice.scheduler.kube.group_plans import PlacementMemory
 from pumice.scheduler.kube.group_post_filters import GroupPostFilters, PostFilterAnswer
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, completed
 from pumice.scheduler.kube.groups import GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.placements import Places
-from pumice.scheduler.kube.planned_places import PlacementMemory
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.model import Task, status
 

@@ -12,11 +12,11 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.claims_given_back import FREED, ClaimsGivenBack, Conflict
 from pumice.scheduler.kube.find_node import NodeFinder
 from pumice.scheduler.kube.group_attempt import GroupAttempt
+from pumice.scheduler.kube.group_plans import PlacementMemory
 from pumice.scheduler.kube.group_preemption import GroupPreemption, GroupVerdict
 from pumice.scheduler.kube.group_results import Code, MemberResult, Results, Status
 from pumice.scheduler.kube.groups import COMPOSITE, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.planned_places import PlacementMemory
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.plugins.kube.devices.claims import claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import ELSEWHERE, NAME as DEVICES

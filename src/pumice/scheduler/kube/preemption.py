@@ -26,7 +26,7 @@ from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.preemption_by_resources import ResourceDryRun
 from pumice.scheduler.kube.preemption_dry_run import NO_VICTIMS, PreemptionDryRun
-from pumice.scheduler.kube.units import POD, Units
+from pumice.scheduler.kube.preemption_units import POD, Units
 from pumice.scheduler.kube.victims_table import UnitsTable, VictimsTable
 from pumice.scheduler.model import PODS, Mask, Rows, Task, status
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter

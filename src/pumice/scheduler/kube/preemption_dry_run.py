@@ -15,7 +15,7 @@ from pumice.scheduler.eviction.pick_node import Candidate
 from pumice.scheduler.framework.journal import Moves, Operation
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.units import Unit, Units, by_budget, by_importance
+from pumice.scheduler.kube.preemption_units import Unit, Units, by_budget, by_importance
 from pumice.scheduler.model import Cluster, Task, status
 
 

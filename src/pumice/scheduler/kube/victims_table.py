@@ -9,7 +9,7 @@ import numpy as np
 
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.scheduler.eviction.pick_node import Numbers, start
-from pumice.scheduler.kube.units import Unit, Units, by_importance, with_pods
+from pumice.scheduler.kube.preemption_units import Unit, Units, by_importance, with_pods
 from pumice.scheduler.model import Cluster, Index, Rows, Table, Task
 
 NOBODY = 2**62  #: the priority of an empty place: no pod has a higher one

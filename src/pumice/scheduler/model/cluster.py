@@ -13,10 +13,10 @@ from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue as QueueObject
 from pumice.scheduler.model import status
 from pumice.scheduler.model.index import Index
+from pumice.scheduler.model.inqueue_promises import promises_agree, withdraw_promises
 from pumice.scheduler.model.job import PENDING, Job
 from pumice.scheduler.model.kept_sums import KeptSums
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
-from pumice.scheduler.model.promises import promises_agree, withdraw_promises
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import DEVICE_SHARES
 from pumice.scheduler.model.shadow_group import is_shadow, shadow_group

@@ -33,7 +33,8 @@ from pumice.api.meta import Metadata
 from pumice.api.structs import pack, unpacker
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus
 from pumice.scheduler.model import status
-from pumice.scheduler.model.promises import NO_PROMISES, fitted
+from pumice.scheduler.model.inqueue_promises import NO_PROMISES, fitted
+from pumice.scheduler.model.rare_attributes import NOTHING, Seldom
 from pumice.scheduler.model.resources import (
     FEW_READ,
     MOST_OF_MANY,
@@ -46,7 +47,6 @@ from pumice.scheduler.model.resources import (
     no_sum,
     unpacked,
 )
-from pumice.scheduler.model.seldom import NOTHING, Seldom
 from pumice.scheduler.model.subjob import SubJobs
 from pumice.scheduler.model.task import Task, flag, revocable_zone
 

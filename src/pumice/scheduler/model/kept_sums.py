@@ -6,10 +6,10 @@ from itertools import chain
 from pumice.api.meta import Metadata
 from pumice.api.pod import ClaimCharge, Pod, PodStatus
 from pumice.scheduler.model import status
+from pumice.scheduler.model.inqueue_promises import KnownPromises, refresh_promises
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
-from pumice.scheduler.model.promises import KnownPromises, refresh_promises
 from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.row_log import RowChange, RowLog
 from pumice.scheduler.model.shared_templates import Shared

@@ -13,9 +13,9 @@ from pumice.api.core import Node, Taint
 from pumice.api.selectors import Requirement, Selector, holds_for
 from pumice.api.structs import encode
 from pumice.scheduler.model import status
+from pumice.scheduler.model.exact_sums import EXACT, Sums, Tally
 from pumice.scheduler.model.oversubscription import oversubscription
 from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, Dimensions, Mask, NDArray, Rows, Vector
-from pumice.scheduler.model.tally import EXACT, Sums, Tally
 from pumice.scheduler.model.task import Task
 
 Codes = NDArray[np.int32]

@@ -13,7 +13,7 @@ from pumice.api.meta import Metadata, OwnerReference
 from pumice.api.pod import ClaimCharge, Pod, PodStatus, SchedulingGroup
 from pumice.api.times import instant_or
 from pumice.scheduler.model import status
-from pumice.scheduler.model.seldom import NOTHING, Seldom
+from pumice.scheduler.model.rare_attributes import NOTHING, Seldom
 from pumice.scheduler.model.shared_templates import Pairs
 from pumice.scheduler.model.template import Template
 

@@ -15,7 +15,7 @@ from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model import HyperNode, Job, Mask, Queue, SubJob, Task, status
 from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks
-from pumice.scheduler.placement.placing import Placing
+from pumice.scheduler.placement.place_tasks import TaskPlacer
 from pumice.scheduler.placement.room_bound import NoDomain, RoomBound, missing, shortage, strayed
 
 MOST_TRIED = 8  #: HyperNodes of one group that are tried for a job in parts
@@ -36,7 +36,7 @@ class DomainTrial(Struct, frozen=True):
 class Domains:
     """The search for a HyperNode that holds a job, or a part of one. Lives for one action."""
 
-    def __init__(self, session: Session, placing: Placing) -> None:
+    def __init__(self, session: Session, placing: TaskPlacer) -> None:
         self.session = session
         self.placing = placing
         self.topology = session.topology

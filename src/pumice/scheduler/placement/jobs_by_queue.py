@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from pumice.scheduler.framework.hopes import Hopes
+from pumice.scheduler.framework.job_class_turns import Turns
 from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.turns import Turns
+from pumice.scheduler.framework.startable_jobs import StartableJobs
 from pumice.scheduler.model import Job, Queue
 from pumice.scheduler.placement.lazy_heap import LazyHeap
 
@@ -20,7 +20,9 @@ from pumice.scheduler.placement.lazy_heap import LazyHeap
 class JobsByQueue:
     """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
-    def __init__(self, session: Session, groups: Iterable[JobClass], hopes: Hopes | None = None, *, each_once: bool = False) -> None:
+    def __init__(
+        self, session: Session, groups: Iterable[JobClass], hopes: StartableJobs | None = None, *, each_once: bool = False
+    ) -> None:
         """`hopes`: the groups that are at rest. `each_once`: each queue has one turn, in which all its jobs have theirs; its jobs at rest
         join then (`join`)."""
         self._session = session
@@ -73,7 +75,7 @@ class JobsByQueue:
             return self._compared.pop() if self._awake or self._hopes else None
         return heappop(self._queues)[1] if self._queues else None
 
-    def _refuse_rest(self, hopes: Hopes) -> None:
+    def _refuse_rest(self, hopes: StartableJobs) -> None:
         """If none of the jobs with a turn can be helped, give up the order: it matters no more who is refused first."""
         if self._seen != self._session.changes:
             self._seen, self._hopeful = self._session.changes, hopes.among(self._hopeful & self._awake)

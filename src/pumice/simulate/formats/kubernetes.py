@@ -22,7 +22,7 @@ from pumice.api.volcano import PodGroup
 from pumice.inputs.gangs import grouped, pods_of_owners
 from pumice.inputs.offline import complete
 from pumice.inputs.workloads import expanded
-from pumice.simulate.work import Role, Work, Workload, in_order
+from pumice.simulate.workload import Role, Work, Workload, in_order
 
 NOT_JOBS = (Node, Pod, PodGroup)
 

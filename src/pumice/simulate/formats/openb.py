@@ -19,7 +19,7 @@ from pumice.api.meta import LabelSelectorRequirement
 from pumice.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm
 from pumice.api.quantity import quantity
 from pumice.simulate.formats import Row, csv_rows
-from pumice.simulate.work import GPU, GPU_MILLI, Role, Work, Workload, in_order, node, role
+from pumice.simulate.workload import GPU, GPU_MILLI, Role, Work, Workload, in_order, node, role
 
 PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pumice.api import InputError
 from pumice.api.core import Node
 from pumice.simulate.formats import csv_rows
-from pumice.simulate.work import GPU, Role, Work, Workload, in_order, role
+from pumice.simulate.workload import GPU, Role, Work, Workload, in_order, role
 
 
 def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:

@@ -22,7 +22,7 @@ from pumice.inputs.recording.entry_format import Cycle, Entry, Put, Removed
 from pumice.inputs.recording.file_format import entries, files_of
 from pumice.scheduler.model import status
 from pumice.simulate.formats.kubernetes import workload_of
-from pumice.simulate.work import Workload
+from pumice.simulate.workload import Workload
 
 _STRUCTS = {kind.kept_as: decoder(struct) for kind, struct in STRUCTS.items()}
 log = logging.getLogger(__name__)

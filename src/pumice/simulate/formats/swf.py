@@ -13,7 +13,7 @@ from pathlib import Path
 from pumice.api import InputError
 from pumice.api.core import Node
 from pumice.simulate.formats import lines
-from pumice.simulate.work import Work, Workload, node, role
+from pumice.simulate.workload import Work, Workload, node, role
 
 FIELDS = 18
 ONE_POD = "A job of this log is one pod on one node, which has all processors. --nodes NxMcpu makes it a gang of pods with one CPU each."

@@ -16,11 +16,11 @@ from pumice.api.meta import Wire
 from pumice.api.quantity import quantity
 from pumice.api.structs import convert
 from pumice.api.volcano import Queue
-from pumice.simulate.draws import draw_of
-from pumice.simulate.faults import NO_FAULTS, Api, Breaks, Faults, Losses, Stragglers
+from pumice.simulate.arrival_times import Instants, instants_of, rate, seconds
+from pumice.simulate.distributions import draw_of
+from pumice.simulate.fault_settings import NO_FAULTS, Api, Breaks, Faults, Losses, Stragglers
 from pumice.simulate.inputs import nodes_of_pools
-from pumice.simulate.instants import Instants, instants_of, rate, seconds
-from pumice.simulate.work import Work, Workload, role
+from pumice.simulate.workload import Work, Workload, role
 
 TOP = ("duration", "nodes", "queues", "jobs", "faults")
 JOB = ("name", "arrivals", "count", "run", "estimate", "pods", "minimum", "request", "queue", "user", "priority", "checkpoint")

@@ -18,10 +18,10 @@ from math import ceil
 from random import Random
 
 from pumice.api import InputError, did_you_mean
-from pumice.simulate.accidents import disturbed
-from pumice.simulate.bounds import Bounds, bounds_of
+from pumice.simulate.fault_injection import disturbed
 from pumice.simulate.inputs import policy_of
-from pumice.simulate.run import Summary
+from pumice.simulate.lower_bounds import Bounds, bounds_of
+from pumice.simulate.scenario import Summary
 from pumice.simulate.tune.days import Day, DayPlayed, Setting, Whole, days_of, works_of
 from pumice.simulate.tune.goal import Days, Difference, Goal
 from pumice.simulate.tune.results import TrialResults

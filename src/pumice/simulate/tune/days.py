@@ -21,10 +21,10 @@ from typing import Any
 from pumice.api.core import Node
 from pumice.simulate.inputs import nodes_from, policy_of, source
 from pumice.simulate.record import Record
-from pumice.simulate.run import Scenario, Summary, play_fast, simulate
+from pumice.simulate.scenario import Scenario, Summary, play_fast, simulate
 from pumice.simulate.simulated_cluster import PERIOD_S, Habits
 from pumice.simulate.tune.goal import OF_JOBS
-from pumice.simulate.work import Work, Workload
+from pumice.simulate.workload import Work, Workload
 
 NO_EVICTIONS = frozenset(["enqueue", "allocate", "backfill", "in-order"])  #: actions that evict nobody
 FEW, MOST_EVICTIONS = 100, 3  #: pods that may be evicted, and how often each on average

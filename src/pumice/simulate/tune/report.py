@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from pumice.api.plural import counted
 from pumice.simulate.compare_report import facts_of, side_by_side
 from pumice.simulate.comparison import table
+from pumice.simulate.measure_units import duration, measured
 from pumice.simulate.report_charts import Chart
 from pumice.simulate.tune.advice import FOUND, IN_FORCE, Advice
 from pumice.simulate.tune.summary import shown
-from pumice.simulate.units import duration, measured
 
 
 def tune_report(advice: Advice, sentences: Iterable[str], configuration: str, trials: list[tuple[object, ...]]) -> str:

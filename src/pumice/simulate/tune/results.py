@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import msgspec
 
 from pumice.api import InputError
-from pumice.simulate.crew import Crew
-from pumice.simulate.run import Summary
+from pumice.simulate.player_processes import Crew
+from pumice.simulate.scenario import Summary
 
 FILE = "played.jsonl"
 

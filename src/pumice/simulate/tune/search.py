@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from pumice.api import InputError
-from pumice.simulate.run import Summary
+from pumice.simulate.scenario import Summary
 from pumice.simulate.tune.days import Day, DayPlayed, Setting
 from pumice.simulate.tune.goal import Days, Goal
 from pumice.simulate.tune.results import TrialResults

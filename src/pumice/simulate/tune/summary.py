@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pumice.api.plural import counted, plural
 from pumice.simulate.conditions import Measured
+from pumice.simulate.measure_units import duration, measured
+from pumice.simulate.result_sentences import of_bounds
 from pumice.simulate.tune.advice import FOUND, IN_FORCE, Advice
 from pumice.simulate.tune.goal import Days, Difference
 from pumice.simulate.tune.space import Space
-from pumice.simulate.units import duration, measured
-from pumice.simulate.verdict import of_bounds
 from pumice.text_table import columns
 
 CONFIGURATION, TRIALS, REPORT = "tuned.conf", "trials.csv", "report.html"

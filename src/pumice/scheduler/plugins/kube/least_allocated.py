@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pumice.scheduler.engine import MAX_SCORE, Scores
-from pumice.scheduler.engine.bounds import SLACK
+from pumice.scheduler.engine.best_by_bounds import SLACK
 from pumice.scheduler.engine.rules import Bound, Bounds
 from pumice.scheduler.engine.view import at_least
 from pumice.scheduler.model import CPU, MEMORY, Nodes, Template

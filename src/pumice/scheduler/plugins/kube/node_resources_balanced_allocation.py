@@ -15,7 +15,7 @@ import numpy as np
 from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine import MAX_SCORE, Reach, Scorer, Scores, View
-from pumice.scheduler.engine.bounds import SLACK
+from pumice.scheduler.engine.best_by_bounds import SLACK
 from pumice.scheduler.engine.rules import Bound, Bounds
 from pumice.scheduler.engine.view import at_most
 from pumice.scheduler.model import CPU, MEMORY, Nodes, Table, Task, Template

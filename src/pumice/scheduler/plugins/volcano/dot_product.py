@@ -5,7 +5,7 @@ import numpy as np
 from pumice.scheduler.engine import Scores, View
 from pumice.scheduler.model import CPU, Task
 from pumice.scheduler.model.gpu_cards import Ask
-from pumice.scheduler.plugins.packing import CPU_MILLI, GPU_MILLI, Packing, shown
+from pumice.scheduler.plugins.shared_gpu_packing import CPU_MILLI, GPU_MILLI, Packing, shown
 
 
 class DotProduct(Packing):

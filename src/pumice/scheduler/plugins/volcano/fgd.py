@@ -14,7 +14,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import CPU, Task
 from pumice.scheduler.model.fragmentation import Column, PodShape, TypicalPods
 from pumice.scheduler.model.gpu_cards import Ask, Lefts
-from pumice.scheduler.plugins.packing import Packing, PackingArgs, shown
+from pumice.scheduler.plugins.shared_gpu_packing import Packing, PackingArgs, shown
 
 SCALE = 1000.0
 

@@ -5,7 +5,7 @@ import numpy as np
 from pumice.scheduler.engine import Scores, View
 from pumice.scheduler.model import Task
 from pumice.scheduler.model.gpu_cards import Ask
-from pumice.scheduler.plugins.packing import Packing
+from pumice.scheduler.plugins.shared_gpu_packing import Packing
 
 
 class RandomNode(Packing):

@@ -24,7 +24,7 @@ from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequireme
 from pumice.api.quantity import Quantity, format_milli, is_gpu, quantity
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 from pumice.scheduler.model.template import requested_by_containers
-from pumice.simulate.faults import NO_FAULTS, Faults
+from pumice.simulate.fault_settings import NO_FAULTS, Faults
 
 GPU = "nvidia.com/gpu"
 

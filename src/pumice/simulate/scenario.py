@@ -13,11 +13,11 @@ from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster
 from pumice.simulate import columns, measures
-from pumice.simulate.accidents import NodeLosses, accidents_of, disturbed
+from pumice.simulate.fault_injection import NodeLosses, accidents_of, disturbed
 from pumice.simulate.outputs import Folder
 from pumice.simulate.record import Record
 from pumice.simulate.simulated_cluster import Habits, Rank, SimulatedCluster
-from pumice.simulate.work import Workload, queue
+from pumice.simulate.workload import Workload, queue
 
 Summary = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pumice.scheduler.eviction.offer import Offer
+from pumice.scheduler.eviction.gang_offer import Offer
 from pumice.scheduler.model import EPSILON, Mask, Table, Vector, copies
 
 

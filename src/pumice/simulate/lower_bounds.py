@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 from pumice.api.core import Node
 from pumice.scheduler.model.template import requested_by_containers
-from pumice.simulate.work import Role, Work
+from pumice.simulate.workload import Role, Work
 
 Machine = tuple[list[float], list[float]]  #: by job: how much of the machine it needs, in seconds; what its pods take in the mean, h_j
 

@@ -21,12 +21,12 @@ from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model import CPU, Cluster
 from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
 from pumice.scheduler.model.gpu_cards import GPU_MILLI_NAME, WHOLE
-from pumice.scheduler.plugins.packing import Packing
+from pumice.scheduler.plugins.shared_gpu_packing import Packing
 from pumice.scheduler.plugins.volcano.fgd import Fgd
 from pumice.simulate.packing_bound import most_gpus
-from pumice.simulate.run import Scenario, cluster_of
+from pumice.simulate.scenario import Scenario, cluster_of
 from pumice.simulate.series import kind_of
-from pumice.simulate.work import Work, group_of, instant_text, pods_of
+from pumice.simulate.workload import Work, group_of, instant_text, pods_of
 
 Curve = dict[str, float]
 

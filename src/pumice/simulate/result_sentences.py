@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import Any
 
 from pumice.api.plural import plural
-from pumice.simulate.bounds import MEASURES, Bounds
-from pumice.simulate.units import MEANINGS, duration
+from pumice.simulate.lower_bounds import MEASURES, Bounds
+from pumice.simulate.measure_units import MEANINGS, duration
 
 LEAST_PERCENT = 0.05  #: what is shown as 0
 NOISE = 1e-9  #: what sums of floats differ by, as a share

@@ -17,6 +17,7 @@ from pumice.api.groups import SCHEDULED
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP, POD_GROUPS, QUEUES, ObjectRef
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.live.scheduler.group_status import known_status, new_at, next_status
+from pumice.live.scheduler.node_shard import shard_requests
 from pumice.live.scheduler.options import UNSHARDED, Sharding
 from pumice.live.scheduler.pod_records import Mark
 from pumice.live.scheduler.prerequisites import object_ref, prerequisites
@@ -33,7 +34,6 @@ from pumice.live.scheduler.requests import (
     WriteStatus,
 )
 from pumice.live.scheduler.sent_status import GroupNote, Quiet, SentStatus
-from pumice.live.scheduler.shard import shard_requests
 from pumice.scheduler.framework.decisions import (
     GATED,
     Bind,

@@ -35,21 +35,21 @@ from pumice.live.lifecycle import ReplicaSettings, end_signal, first, while_lead
 from pumice.live.pages import insights, listeners, probes
 from pumice.live.scheduler.answering import PATH, FitQuestions, Forecasts, Headlines
 from pumice.live.scheduler.config_reloader import Reloader
-from pumice.live.scheduler.first_queues import awaited, make_queues
+from pumice.live.scheduler.debug_pod import POD_PATH, pod_memory
 from pumice.live.scheduler.http_world import HttpWorld
+from pumice.live.scheduler.live_world import LiveWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import SCHEDULER, LiveMetrics
 from pumice.live.scheduler.options import UNSHARDED, Options
-from pumice.live.scheduler.pod_memory import POD_PATH, pod_memory
+from pumice.live.scheduler.required_queues import awaited, make_queues
 from pumice.live.scheduler.single_writer import on_a_thread
-from pumice.live.scheduler.world import LiveWorld
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster
 
 if TYPE_CHECKING:
     from pumice.live.scheduler.black_box import BlackBox
-    from pumice.live.scheduler.comparison import Comparison
     from pumice.live.scheduler.shadow import Shadow
+    from pumice.live.scheduler.shadow_comparison import Comparison
 
 PATIENCE_S = 5.0  #: how long the start waits for them
 log = logging.getLogger(__name__)

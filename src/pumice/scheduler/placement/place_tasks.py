@@ -18,7 +18,7 @@ from pumice.scheduler.placement.pending_tasks import PendingTasks
 MIN_RUN = 4  #: shorter runs of equal tasks are placed one by one
 
 
-class Placing:
+class TaskPlacer:
     """The search for nodes for tasks. One for each action that places."""
 
     def __init__(self, session: Session, *, cache_errors: bool) -> None:

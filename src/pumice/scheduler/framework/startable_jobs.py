@@ -17,7 +17,7 @@ from pumice.scheduler.model import PODS, Job, Mask, NDArray, Queue, Rows, Table,
 QUICK = 2_000_000  #: so many comparisons of a job with a node cost less than to try a few jobs
 
 
-class Hopes:
+class StartableJobs:
     """The jobs at rest that an action, or a part of one, might help.
 
     `may`: whether a job may have a turn. `evictable`: [r, node], what may be evicted at most; None for nothing. `hook`: the hook by which

@@ -10,8 +10,8 @@ import numpy as np
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, MoreNodes, MoreRoom, listed
-from pumice.answers.nodes import NodesFor
-from pumice.answers.requests import SmallerPods, first_requests
+from pumice.answers.refusing_rules import NodesFor
+from pumice.answers.request_changes import SmallerPods, first_requests
 from pumice.api.plural import counted
 from pumice.scheduler.model import EPSILON, PODS, Table, Task, Vector
 from pumice.scheduler.model.hypernodes import BELOW_ALL, NO_SUCH_TIER

@@ -2,7 +2,7 @@
 
 The pods of a job in a domain are split in two bundles. The Safe bundle holds the pods that the job can lose and still run (all of them if
 the job does not run anyway). The Whole bundle holds the others: losing any of them breaks the gang, so it may as well lose all. Safe
-bundles go first. Whole bundles that give much here for little loss elsewhere come before other Whole bundles (`roster.py`).
+bundles go first. Whole bundles that give much here for little loss elsewhere come before other Whole bundles (`gang_roster.py`).
 """
 
 from collections.abc import Sequence

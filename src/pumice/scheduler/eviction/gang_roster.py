@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.eviction.bundles import safe_ones
 from pumice.scheduler.eviction.candidates import Eligible
-from pumice.scheduler.eviction.offer import Columns, Offer, Ranks, importance
+from pumice.scheduler.eviction.gang_bundles import safe_ones
+from pumice.scheduler.eviction.gang_offer import Columns, Offer, Ranks, importance
 from pumice.scheduler.model import Cluster, Job, Mask, NDArray, Table, Task, Vector
 from pumice.scheduler.model.resources import Sum, as_vectors
 

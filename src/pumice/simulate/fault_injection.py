@@ -6,8 +6,8 @@ from math import ceil
 from random import Random
 
 from pumice.api.core import Node
-from pumice.simulate.faults import Faults, Losses
-from pumice.simulate.work import Work
+from pumice.simulate.fault_settings import Faults, Losses
+from pumice.simulate.workload import Work
 
 At = Callable[[float, Callable[[], None]], None]  #: call something at an instant
 Lose = Callable[[Random], Callable[[], None] | None]  #: loses something, and returns what brings it back; None if there is nothing to lose

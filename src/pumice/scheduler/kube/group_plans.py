@@ -13,7 +13,7 @@ import numpy as np
 
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.engine.plan import plan
-from pumice.scheduler.kube.placements import Placement, Placements
+from pumice.scheduler.kube.group_placements import Placement, Placements
 from pumice.scheduler.model import Cluster, Template, Vector
 
 AHEAD = 64  #: so many members of one kind are planned at least

@@ -25,7 +25,7 @@ class _Trouble(Struct, frozen=True):
     due: float
 
 
-class PassedOver:
+class UnappliedObjects:
     """The changes that could not be applied: the newest of each object, by kind, namespace and name."""
 
     def __init__(self, metrics: LiveMetrics) -> None:

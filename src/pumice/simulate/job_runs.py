@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from pumice.simulate.work import Amounts, Work, amounts_of, object_name, total_of
+from pumice.simulate.workload import Amounts, Work, amounts_of, object_name, total_of
 
 P = TypeVar("P")
 
