@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pumice.api import annotations as key, kinds
-from pumice.api.json_objects import labels_of
+from pumice.api.json_objects import labels_of, merged
 from tests.controllers.job_stage import phase, play, running, status
 from tests.controllers.stage import Stage, task, vcjob
 
@@ -178,6 +178,17 @@ def test_a_group_that_lost_members_is_an_event() -> None:
     at_once = running(vcjob(tasks=[task(replicas=2)], policies=[{"event": "Unknown", "action": "RestartJob"}]))
     at_once.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": "Unknown"}})
     assert status(at_once)["retryCount"] == 1
+
+
+def test_a_group_that_lost_members_while_no_controller_ran_is_an_event() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2)], policies=[{"event": "Unknown", "action": "RestartJob"}]))
+    group = stage.get(kinds.POD_GROUP, "train-uid-train")
+    stage.lister.put(merged(group, {"status": {"phase": "Unknown"}}))
+    again = Stage(*(each for kind in stage.lister.kinds() for each in stage.lister.all(kind)), now=stage.now)
+    assert status(again)["retryCount"] == 1
+    stage.lister.put(merged(group, {"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z", "finalizers": ["example.org/f"]}}))
+    again = Stage(*(each for kind in stage.lister.kinds() for each in stage.lister.all(kind)), now=stage.now)
+    assert "retryCount" not in status(again), "that of an earlier attempt"
 
 
 def test_a_delayed_action_is_called_off_when_its_cause_is_gone() -> None:

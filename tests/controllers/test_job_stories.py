@@ -9,7 +9,7 @@ from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.event import JobEvent
 from pumice.controllers.writes import Create, Delete, Emit, Patch
 from tests.controllers.job_stage import phase, play, running, status
-from tests.controllers.stage import Stage, fixed_key_pair, plain_pod, task, vcjob
+from tests.controllers.stage import Stage, fixed_key_pair, plain_pod, queue, task, vcjob
 
 
 def test_no_pods_are_made_before_the_group_is_let_in() -> None:
@@ -146,8 +146,64 @@ def test_an_order_that_was_taken_is_tried_until_it_is_done_and_not_after() -> No
     (_, order), _ = taking.later
     for _ in range(2):  # the first time its writes failed
         assert "train-w-0" in {write.name for write in jobs.reconcile(order, stage.lister, 0.0).writes if isinstance(write, Delete)}
-    for other in (order._replace(uid="of-an-earlier-job"), order._replace(version=order.version - 1)):
+    for other in (order._replace(uid="of-an-earlier-job"), order._replace(version=order.version - 1, action="RestartJob")):
         assert not any(isinstance(write, Delete) for write in jobs.reconcile(other, stage.lister, 0.0).writes)
+
+
+def _orders(stage: Stage, *actions: str) -> None:
+    """A user gives several orders, one right after the other: the names of their Commands are in no order."""
+    for number, action in enumerate(actions):
+        order = stage.order(action, stage.get(kinds.JOB, "train"))
+        order["metadata"] |= {"name": f"z{9 - number}", "creationTimestamp": "2027-01-15T08:00:00Z"}
+        stage.loop.observe(stage.lister.apply(Create(order)))
+    stage.settle()
+    stage.kubelet_ends()
+
+
+def test_orders_are_carried_out_in_the_order_in_which_they_were_given() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2)], maxRetry=9))
+    _orders(stage, "AbortJob", "ResumeJob")
+    assert phase(stage) == "Pending"
+    stage.let_in()
+    stage.bind()
+    stage.pods("Running")
+    _orders(stage, "AbortJob", "ResumeJob", "AbortJob")
+    assert phase(stage) == "Aborted"
+    _orders(stage, "ResumeJob", "AbortJob")
+    assert phase(stage) == "Aborted"
+    assert stage.names(kinds.COMMAND) == []
+
+
+def test_an_order_to_a_job_that_restarts_is_not_lost() -> None:
+    """Neither if it restarts already, nor if it begins to while the order is on its way."""
+    policies = [{"event": "PodFailed", "action": "RestartJob"}]
+    stage = running(vcjob(tasks=[task(replicas=2)], policies=policies))
+    stage.pods("Failed", "train-w-0")
+    assert phase(stage) == "Restarting"
+    _orders(stage, "AbortJob")
+    assert phase(stage) == "Aborted"
+    stage = running(vcjob(tasks=[task(replicas=2)], policies=policies))
+    (jobs,) = stage.loop.controllers
+    stage.lister.apply(Create(stage.order("AbortJob", stage.get(kinds.JOB, "train"))))
+    taking = jobs.reconcile(JobEvent("default", "train"), stage.lister, stage.now)
+    stage.loop.observe(stage.lister.apply(taking.writes[0]))
+    stage.pods("Failed", "train-w-0")
+    assert phase(stage) == "Restarting"
+    for _, order in taking.later:
+        stage.loop.queue.add(jobs, order)
+    stage.settle()
+    stage.kubelet_ends()
+    assert phase(stage) == "Aborted"
+
+
+def test_a_job_that_names_no_queue_waits_for_the_default_queue() -> None:
+    job = vcjob()
+    del job["spec"]["queue"]
+    stage = Stage(job)
+    assert status(stage)["state"]["reason"] == "QueueNotFound"
+    stage.add(queue("other"), queue())
+    assert "reason" not in status(stage)["state"]
+    assert len(stage.names(kinds.POD_GROUP)) == 1
 
 
 def test_a_task_waits_for_the_tasks_it_depends_on() -> None:

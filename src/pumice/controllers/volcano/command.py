@@ -7,7 +7,8 @@ try of its own may have deleted it. A Command to a queue names the wanted state,
 from collections.abc import Callable, Iterable, Iterator
 
 from pumice.api import Key, Object, kinds, name_of, namespace_of, uid_of
-from pumice.api.json_objects import terminating
+from pumice.api.integers import integer
+from pumice.api.json_objects import created_at, terminating
 from pumice.api.kinds import kind_name, kind_of
 from pumice.controllers.controller import Lister, ObjectChange
 from pumice.controllers.writes import Emit
@@ -25,14 +26,18 @@ def target_of(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]:
 
 
 def commands_for(subject: Object, lister: Lister) -> Iterator[Object]:
-    """The Commands for an object that wait to be carried out, in the order of their names."""
+    """The Commands for an object that wait to be carried out, in the order in which they were created."""
     kind = kind_of(subject)
-    for command in lister.all(kinds.COMMAND, None if kind in kinds.CLUSTER_SCOPED else namespace_of(subject)):
+    for command in sorted(lister.all(kinds.COMMAND, None if kind in kinds.CLUSTER_SCOPED else namespace_of(subject)), key=_age):
         target = command.get("target") or {}
         same_uid = target.get("uid") in (None, "", uid_of(subject))
         named = _kind(target) == kind and target.get("name") == name_of(subject) and same_uid
         if named and command.get("action") and not terminating(command):
             yield command
+
+
+def _age(command: Object) -> tuple[float, int]:
+    return created_at(command), integer(command["metadata"].get("resourceVersion") or "")
 
 
 def taken(command: Object, subject: Object, reason: str) -> Emit:

@@ -197,7 +197,8 @@ class Jobs:
         job = lister.get(kinds.JOB, key.namespace, key.job)
         if job is None or terminating(job):
             return NOTHING
-        command = next(commands_for(job, lister), None)
+        is_order = bool(key.action) and not key.due
+        command = None if is_order else next(commands_for(job, lister), None)  # orders are carried out in the order of their Commands
         if command is not None:
             order = JobEvent(key.namespace, key.job, uid=uid_of(job), version=spec.version_of(job), action=command["action"])
             return result([delete(command, surely=True), taken(command, job, "CommandIssued")], [(now, order), (now, key)])

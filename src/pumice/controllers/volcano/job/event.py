@@ -2,13 +2,14 @@
 
 A change that only requires the job to be looked at again gives a request without an event; so a thousand pods that start are one
 key. A request with an event is made only if one of the job's policies would act on it. A pod that is failed when it is first seen
-counts as a pod that has just failed: it failed while no controller was running.
+counts as a pod that has just failed: it failed while no controller was running. So does a PodGroup that lost members.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from pumice.api import Object, annotations as key, kinds, name_of, namespace_of, spec_of, status_of, uid_of
+from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.integers import integer
 from pumice.api.json_objects import annotations_of, condition, controller_of, labels_of, terminating
 from pumice.api.kinds import kind_of
@@ -53,7 +54,7 @@ def from_group(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
         return
     bare = JobEvent(namespace_of(change.object), owner["name"])
     before, after = (status_of(state).get("phase") or "" if state else None for state in change)
-    if before not in (None, after) and after == UNKNOWN:
+    if before != after == UNKNOWN and not terminating(change.object):
         yield bare._replace(event=UNKNOWN, uid=owner["uid"], version=_version_of_job(bare, lister))
     elif before != after or why_unschedulable(change.old) != why_unschedulable(change.new):
         yield bare
@@ -80,9 +81,10 @@ def _version_of_job(request: JobEvent, lister: Lister) -> int:
 
 
 def from_queue(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
-    """The requests for the jobs that wait for a queue that did not exist."""
-    if change.old is None:
-        for job in lister.by_field(kinds.JOB, "spec.queue", name_of(change.object)):
+    """The requests for the jobs that wait for a queue that did not exist. A job that names none waits for the default queue."""
+    name = name_of(change.object)
+    for stated in (name, *([""] if name == DEFAULT_QUEUE else [])) if change.old is None else ():
+        for job in lister.by_field(kinds.JOB, "spec.queue", stated):
             yield JobEvent(namespace_of(job), name_of(job))
 
 

@@ -1,7 +1,8 @@
 """The action that an event means for a job: the lifecycle policies of the pod's task come first, then those of the job, in their order.
 
 An event that is older than the job's last restart, or belongs to another job of the same name, means only to look at the
-job again. A policy with a timeout acts only if the cause still exists when the time is up.
+job again. So does an older order to restart it, as an order is tried until its writes succeed; any other order is followed. A policy with
+a timeout acts only if the cause still exists when the time is up.
 """
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from pumice.api.json_objects import created_at, terminating
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.event import ANY, OUT_OF_SYNC, POD_EVICTED, POD_FAILED, POD_PENDING, UNKNOWN, JobEvent, events_of
+from pumice.controllers.volcano.job.state import RESTART_JOB
 
 SYNC = "SyncJob"
 
@@ -22,10 +24,11 @@ class PolicyChoice(Struct, frozen=True):
 
 def choose(job: Object, request: JobEvent) -> PolicyChoice:
     """The action for a request, and its delay."""
-    stale = request.version < spec.version_of(job) or (request.uid and request.uid != uid_of(job))
+    is_anothers = bool(request.uid) and request.uid != uid_of(job)
+    is_late = request.version < spec.version_of(job)
     if request.action:
-        return PolicyChoice(SYNC if stale and request.uid else request.action)
-    if request.event == OUT_OF_SYNC or stale:
+        return PolicyChoice(SYNC if is_anothers or (is_late and request.action == RESTART_JOB) else request.action)
+    if request.event == OUT_OF_SYNC or is_anothers or is_late:
         return PolicyChoice(SYNC)
     task = spec.task_named(job, request.task) if request.task else None
     for policy in (*((task or {}).get("policies") or ()), *(spec_of(job).get("policies") or ())):

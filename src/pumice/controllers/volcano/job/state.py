@@ -81,9 +81,9 @@ def _running(action: str) -> JobPlan:
 
 
 def _restarting(action: str) -> JobPlan:
-    if action in PARTIAL:
-        return JobPlan(_wait_for_room, NONE, target_only=True)
-    return JobPlan(_wait_for_room, NONE if action == RESTART_JOB else None)
+    if action in (RESTART_JOB, *PARTIAL):
+        return JobPlan(_wait_for_room, NONE, target_only=action in PARTIAL)
+    return ACTIVE.get(action) or JobPlan(_wait_for_room)
 
 
 def _aborting(action: str) -> JobPlan:
