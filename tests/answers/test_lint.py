@@ -74,6 +74,13 @@ def test_a_configuration_that_does_otherwise_than_meant_is_told(rule: str) -> No
     assert list(found(made, CONFIGURATIONS[rule])) == [rule]
 
 
+def test_jobs_in_order_need_no_allocate() -> None:
+    assert found(small(podgroup("g", 2)), policy("in-order, backfill", GOOD)) == {}
+    assert list(found(small(podgroup("g", 2)), policy("in-order", ["predicates"]))) == ["no-gang", "no-backfill"]
+    early = found(small(), policy("reclaim, in-order, backfill", GOOD))["harmful-order"]
+    assert early.fix == "Put reclaim after in-order"
+
+
 def test_enqueue_after_allocate_and_actions_twice_are_told() -> None:
     by = policy("allocate, enqueue, allocate, backfill", GOOD)
     assert [finding.rule for finding in lint(small(), by, NOW)] == ["harmful-order", "harmful-order"]

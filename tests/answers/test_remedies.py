@@ -19,7 +19,8 @@ from pumice.testing.scene import NOW, policy
 from tests.answers.test_not_admitted import made
 
 ANSWERS = Path(answers.__file__).parent
-NOT_OF_WHY = {"changes", "pod_changes", "requests", "whatif", "moves", "other_ways", "difference", "defrag"}  #: definitions, other answers
+#: definitions, other answers
+NOT_OF_WHY = {"changes", "pod_changes", "request_changes", "whatif", "useful_moves", "other_ways", "difference", "defrag"}
 
 LACKING = {
     "AskScheduler": "other scheduler, capacity, g1",
@@ -125,3 +126,16 @@ def test_nobody_is_told_to_give_a_node_more_than_it_can_have(name: str, helps: s
     ready = SITUATIONS[name].prepared()
     assert ready is not None
     assert [str(change) for change in why(*ready.state, SITUATIONS[name].subject, advise=True).advice] == [helps]
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+def test_of_jobs_that_start_in_order_the_missing_room_is_told(backfill: str) -> None:
+    """Also of one of the gang's pods: the action in-order places gangs, as allocate does."""
+    by = policy("in-order", ("gang", "predicates"))
+    by.actions[0].args.backfill = backfill
+    waits = podgroup("waits", 3), *pod("waits").cpu(3).gang("waits").times(3)
+    made = cluster(node("n1").cpu(4), node("n2").cpu(4), *waits)
+    for subject in ("podgroup/waits", "pod/waits-1"):
+        told = why(made, by, NOW, subject, advise=True)
+        assert told.line == "its 3 pods start together, and even empty nodes would hold only 2 (1 short)"
+        assert [str(change)[:-1] for change in told.advice] == ["1 more node like n"]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pumice.api.annotations import ESTIMATE
 from pumice.api.kinds import EVENTS, POD_GROUPS, PODS
+from pumice.extensions import plugins
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
 from tests.live.memory import MemoryServer
-from tests.live.stories import scheduling, server, until
-from tests.live.virtual import run
+from tests.live.stories import running, scheduling, server, until
+from tests.live.virtual import VirtualClock, run
 
 EASY = """
 actions: "in-order"
@@ -40,6 +44,22 @@ def test_only_who_ends_in_time_goes_before_the_first() -> None:
             for name in ("short-0", "runs-0"):
                 api.remove(PODS, name)
             await until(lambda: set(api.placed()) == {"first-0"})
+        assert not api.breaches
+
+    run(story())
+
+
+def test_jobs_start_in_order_beside_plain_pods_of_the_same_scheduler() -> None:
+    """As in `pumice up --conf`, where kube-scheduler's profiles are configured as well."""
+
+    async def story() -> None:
+        api = server("a", cpu=4)
+        chosen = read_configurations([config_text(text, "test") for text in (EASY, KUBE_DEFAULT)], plugins(None))[0]
+        async with running(Scheduler(api, chosen, Options(schedulers=schedulers_of(chosen)), VirtualClock())) as scheduler:
+            await scheduler.synced.wait()
+            job(api, "first", 2, "1h", "00")
+            api.pod("plain", 1, scheduler="default-scheduler")
+            await until(lambda: api.placed() == {"first-0": "a", "plain": "a"})
         assert not api.breaches
 
     run(story())

@@ -85,7 +85,7 @@ class Blocked:
         profiles, waits = self.policy.profiles, self.waiter.tasks
         if profiles is None or not waits or waits[0].template.scheduler_name not in profiles.by_name:
             return False
-        return self.job is None or self.job.group is None or not self.policy.has_action("allocate")
+        return self.job is None or self.job.group is None or not self.policy.has_placer
 
     def _served(self) -> Found | None:
         question, waits = "does a scheduler look at it?", self.waiter.tasks
@@ -239,8 +239,9 @@ class Blocked:
         """The actions that would place the subject's pods, in words; empty if one of them is configured."""
         if self._by_profile:
             return ""
-        placed_by = {"backfill" if task.best_effort else "allocate" for task in self.waiter.tasks}
-        return "" if any(self.policy.has_action(name) for name in placed_by) else " and ".join(sorted(placed_by))
+        placed_by = {"backfill": self.policy.has_action("backfill"), "allocate": self.policy.has_placer}
+        needed = {"backfill" if task.best_effort else "allocate" for task in self.waiter.tasks}
+        return "" if any(placed_by[name] for name in needed) else " and ".join(sorted(needed))
 
     def _for_pod(self, question: str) -> Found:
         task, loop = self.waiter.tasks[0], self.look.loop

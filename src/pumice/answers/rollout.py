@@ -109,7 +109,7 @@ class Rollout:
 
     def _submit(self, work: Work, run: float) -> None:
         cluster, sketch, created = self._cluster, self._sketch, instant_text(work.submit)
-        grouped = work.group is not None if work.scheduler else self._policy.profiles is None or self._policy.has_action("allocate")
+        grouped = work.group is not None if work.scheduler else self._policy.places_gangs
         if work.queue not in cluster.queues or cluster.queues[work.queue].wire is None:
             sketch.put("Queue", queue(work.queue))
         if grouped:

@@ -174,7 +174,7 @@ class Asked:
     def _whole_gang(self, waits: Waiter) -> Waiter:
         """The whole gang of a pod whose gang has not started, since the pod waits for all of it; else the subject itself."""
         job = waits.job
-        if job is None or job.group is None or job.is_ready or not self._policy.has_action("allocate"):
+        if job is None or job.group is None or job.is_ready or not self._policy.has_placer:
             return waits
         return waiter(job, job.tasks.values())
 

@@ -94,7 +94,7 @@ class SimulatedCluster:
         self._has_changed = False  #: whether something has changed since the last cycle
         self._settles = all(action.settles for action in policy.actions)
         self._scheduler = schedulers_of(policy)[0]
-        self._grouped = policy.profiles is None or policy.has_action("allocate")
+        self._grouped = policy.places_gangs
         self._submit_next()
         record.begin(self._heap[0][0] if self._heap else 0.0, cluster)
 

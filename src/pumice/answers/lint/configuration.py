@@ -20,7 +20,7 @@ VICTIMS = {
     "shuffle": "victim_tasks",
 }
 SWITCHES = {"preempt": "enablePreemptable", "reclaim": "enableReclaimable"}
-PLACERS = ("allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim")
+PLACERS = ("backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim")  #: beside those that give idle room to gangs
 NEEDS = {"job_enqueueable": "enqueue", "victim_tasks": "shuffle", "unified_evictable": "gangpreempt"}
 
 
@@ -119,20 +119,21 @@ def idle_plugins(cluster: Cluster, policy: Policy, now: float, world: World) -> 
 
 def order_of_actions(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
     names = [action.name for action in policy.actions]
+    placing = next((action.name for action in policy.actions if action.places_gangs), "")
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
             yield _order(f"action {name} runs {names.count(name)} times in each cycle", f"Name {name} once")
     if "enqueue" in names and "allocate" in names and names.index("enqueue") > names.index("allocate"):
         yield _order("a job that is let in waits one more cycle for its nodes, since enqueue comes after allocate", "Put enqueue first")
     for evictor in ("preempt", "reclaim", "gangpreempt", "gangreclaim"):
-        if evictor in names and "allocate" in names and names.index(evictor) < names.index("allocate"):
+        if evictor in names and placing and names.index(evictor) < names.index(placing):
             yield _order(
-                f"{evictor} comes before allocate: it decides on evictions before idle room has been given away",
-                f"Put {evictor} after allocate",
+                f"{evictor} comes before {placing}: it decides on evictions before idle room has been given away",
+                f"Put {evictor} after {placing}",
             )
-    if policy.tiers and not any(name in PLACERS for name in names) and policy.profiles is None:
+    if policy.tiers and not placing and not any(name in PLACERS for name in names) and policy.profiles is None:
         yield Finding("nothing-places", Level.ERROR, WHERE, "no action places any pod", "Add allocate")
-    elif "allocate" in names and "backfill" not in names:
+    elif placing and "backfill" not in names:
         best_effort = next((task for job in cluster.waiting.values() for task in job.pending.values() if task.best_effort), None)
         example = f"{best_effort.key} waits for it now" if best_effort is not None else ""
         yield Finding(
@@ -162,7 +163,7 @@ def rivals(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterat
 
 
 def gangs_unkept(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    if policy.has_plugin("gang") or not policy.has_action("allocate"):
+    if policy.has_plugin("gang") or not policy.has_placer:
         return
     gang = next((job for job in cluster.jobs.values() if job.min_member > 1), None)
     if gang is not None:

@@ -77,7 +77,7 @@ class EventTranslation:
     def adopt(self, policy: Policy) -> None:
         """Take over another policy. Under it all waiting pods are tried anew."""
         profiles = policy.profiles
-        self._alone = profiles is not None and not policy.has_action("allocate")
+        self._alone = not policy.places_gangs
         self._scheduling_queue = None
         if profiles is not None:
             from pumice.scheduler.kube.scheduling_queue import (

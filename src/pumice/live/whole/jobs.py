@@ -141,7 +141,7 @@ class WholeJobs:
         self.lives: dict[str, Life] = {}  #: by namespace and name, of jobs that have not ended
         self._store, self._record, self._habits, self._now = store, record, habits, now
         self._scheduler = schedulers_of(policy)[0]
-        self._grouped = policy.profiles is None or policy.has_action("allocate")
+        self._grouped = policy.places_gangs
         self._number = 0
         self._pods: dict[Key, JobPod] = {}
         self._changed: dict[Key, None] = {}

@@ -29,6 +29,7 @@ class AllocateArgs(Struct):
 class Allocate(Action):
     name = "allocate"
     reads_only_state = True
+    places_gangs = True
     Args = AllocateArgs
 
     def run(self, session: Session) -> None:

@@ -71,6 +71,7 @@ class InOrder(Action):
     reads_only_state = True
     Args = InOrderArgs
     settles = True
+    places_gangs = True
 
     def run(self, session: Session) -> None:
         ends: type[PlannedEnds] = PlannedEnds

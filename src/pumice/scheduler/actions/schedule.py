@@ -134,9 +134,9 @@ class ScheduleLoop:
         return self.waiting.due_groups(ready, present, self.session.now)
 
     def claimed(self) -> list[Task]:
-        """The pending pods of the configured profiles that no other action places. Without the action allocate, PodGroups claim none."""
+        """The pending pods of the configured profiles that no other action places. Without an action for gangs, PodGroups claim none."""
         cluster = self.session.cluster
-        alone = not self.session.policy.has_action("allocate")
+        alone = not self.session.policy.has_placer
         grouped = (task for job in cluster.waiting.values() if alone or job.group is None for task in job.pending.values())
         return [task for task in (*cluster.without_job.values(), *grouped) if task.template.scheduler_name in self.profiles.by_name]
 

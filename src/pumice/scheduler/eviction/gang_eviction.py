@@ -47,13 +47,13 @@ class GangEviction(Action):
         session.topology.trials_count = True
 
     def _hopes(self, session: Session) -> StartableJobs:
-        """The jobs at rest that evictions might help, or that action allocate can place later: these have a turn before."""
+        """The jobs at rest that evictions might help, or that a later action can place: these have a turn before."""
         nodes, has_victims = session.nodes, self.has_victims(session)
-        allocates = session.policy.comes_later("allocate", than=self.name)
+        places_later = session.policy.places_after(self.name)
         evicts = any(map(has_victims, session.cluster.waiting.values()))
         return StartableJobs(
             session,
-            lambda job: (allocates or has_victims(job)) and self._is_starving(session, job),
+            lambda job: (places_later or has_victims(job)) and self._is_starving(session, job),
             evictable=nodes.allocatable - nodes.future_idle if evicts else None,
             frees_queues=self.frees_queues,
             nominates=True,
@@ -103,10 +103,10 @@ class GangEviction(Action):
             return
         groups = self._domains(session, job)
         attempts = [[Attempt(session, self, job, queue, wanted, domain) for domain in group] for group in groups]
-        if session.policy.comes_later("allocate", than=self.name):
+        if session.policy.places_after(self.name):
             with session.statement() as statement:
                 if any(attempt.finds_room(statement, whole=False) for group in attempts for attempt in group):
-                    return  # it needs no eviction, allocate can place it
+                    return  # it needs no eviction: the later action can place it
         for group in attempts:
             with session.statement() as statement:
                 plan = self._cheapest(session, (attempt.plan(statement, rosters.of(self, attempt)) for attempt in group))

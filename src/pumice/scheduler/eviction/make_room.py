@@ -42,16 +42,16 @@ def fits_now(session: Session, task: Task, row: int, evaluation: Evaluation) -> 
 
 
 def is_worth_it(statement: Statement, action: str) -> bool:
-    """Whether to commit the statement. If it evicts nothing and the action allocate comes later, allocate can place its tasks at once."""
-    return statement.evicts or not statement.session.policy.comes_later("allocate", than=action)
+    """Whether to commit the statement. If it evicts nothing, an action that comes later may place its tasks at once."""
+    return statement.evicts or not statement.session.policy.places_after(action)
 
 
 def pipeline_if_it_fits(statement: Statement, task: Task, action: str, evaluation: Evaluation) -> bool:
-    """If the action allocate comes later: pipeline the task where it fits without evictions, so that no task is evicted for room that is
-    free elsewhere. Return whether it was pipelined."""
+    """If an action that places pods comes later: pipeline the task where it fits without evictions, so that no task is evicted for room
+    that is free elsewhere. Return whether it was pipelined."""
     session = statement.session
     assert task.job is not None and task.job.queue is not None
-    if not session.policy.comes_later("allocate", than=action) or not session.allocatable(task.job.queue, task):
+    if not session.policy.places_after(action) or not session.allocatable(task.job.queue, task):
         return False
     row = session.best_node(task, evaluation, evaluation.admitted & evaluation.fits_future)
     if row >= 0:

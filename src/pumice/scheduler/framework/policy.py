@@ -27,6 +27,7 @@ class Action:
     name: ClassVar[str] = ""
     Args: ClassVar[type[Struct]] = NoArgs
     settles: ClassVar[bool] = False  #: a second run would add nothing until something changes
+    places_gangs: ClassVar[bool] = False  #: it gives idle room to the pods of PodGroups, gang by gang
     reads_only_state: ClassVar[bool]  #: what it does follows from kept state and plugins, or it sets `went_by_clock`
 
     def __init__(self, args: Any = None) -> None:
@@ -118,15 +119,20 @@ class Policy(Struct, frozen=True, dict=True):
 
     @property
     def places_gangs(self) -> bool:
-        """Whether it places the pods of PodGroups as gangs: it has no profiles, or it has the action allocate."""
-        return self.profiles is None or self.has_action("allocate")
+        """Whether it places the pods of PodGroups as gangs: it has no profiles, or it has an action that does."""
+        return self.profiles is None or self.has_placer
+
+    @property
+    def has_placer(self) -> bool:
+        """Whether an action gives idle room to the pods of PodGroups, such as allocate and in-order."""
+        return any(action.places_gangs for action in self.actions)
 
     def has_action(self, name: str) -> bool:
         return any(action.name == name for action in self.actions)
 
-    def comes_later(self, name: str, than: str) -> bool:
-        """Whether an action has a turn after another action."""
-        return any(action.name == name for action in dropwhile(lambda action: action.name != than, self.actions))
+    def places_after(self, name: str) -> bool:
+        """Whether an action that places the pods of PodGroups has a turn after this action."""
+        return any(action.places_gangs for action in dropwhile(lambda action: action.name != name, self.actions))
 
     def has_hook(self, hook: str) -> bool:
         return hook in self.takers
