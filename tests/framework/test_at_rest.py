@@ -26,6 +26,7 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.lazy_heap import LazyHeap
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import NOW, cluster, node, pod, podgroup, priority_class, queue
+from tests.calls import calls
 
 WITH_ACTIONS = """\
 actions: "enqueue, {}"
@@ -451,3 +452,20 @@ def test_of_many_kinds_that_rest_nothing_is_kept_that_is_quickly_made_again(monk
         cycle(made, POLICY, NOW + number)
     assert [dict(vars(task.template)) for task in made.tasks.values()] == [{}, {}, {}]
     assert [float(task.template.request[0]) for task in made.tasks.values()] == [8000, 9000, 10000]
+
+
+def test_in_a_tree_of_queues_a_job_of_a_large_burst_costs_no_more_than_one_of_a_small_burst() -> None:
+    policy = read_policy(WITH_ACTIONS.format("allocate", "capacity\n    enableHierarchy: true"), PLUGINS)[0]
+
+    def cost(jobs: int) -> float:
+        queues = [queue("root"), *(queue(name).parent("root") for name in "ab")]
+        made = cluster(*(node(f"n{number}").cpu(64) for number in range(3)), *queues, *gang("waits", 1, 65, of="a"))
+        cycle(made, policy, NOW)
+        for number in range(jobs):
+            for each in gang(f"j{number}", 1, 1, of="ab"[number % 2]):
+                made.put(*each.build())  # type: ignore[attr-defined]
+        count = calls(lambda: cycle(made, policy, NOW + 1))
+        assert len(made.waiting) == 1
+        return count / jobs
+
+    assert cost(160) < 1.1 * cost(40)

@@ -133,7 +133,7 @@ class StartableJobs:
         """Those of these jobs that have a turn."""
         return [self._group(slot) for slot in slots if self._may(self._needs.members[slot][0].job)]
 
-    def among(self, awake: set[str]) -> set[str]:
+    def among(self, awake: list[str]) -> list[str]:
         """The uids of those of these jobs that might find room now, or whose turn might have another effect. They are not at rest."""
         if self._is_nobody:
             return awake
@@ -142,7 +142,7 @@ class StartableJobs:
         self._least[slots], self._turn, self._hopeful[slots] = np.maximum(needs.least[slots], 1), slots, True
         self._compare(with_queues=False)
         found = self._hopeful[slots] | needs.restless[slots] | (needs.ready[slots] & session.gathering.goes_on)
-        return {uid for uid, is_hopeful in zip(awake, found.tolist(), strict=True) if is_hopeful}
+        return [uid for uid, is_hopeful in zip(awake, found.tolist(), strict=True) if is_hopeful]
 
     def __bool__(self) -> bool:
         """Whether any job might still be helped."""

@@ -32,10 +32,10 @@ class JobsByQueue:
         self._are_compared = session.queues_need_comparing
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
         groups = list(groups)
-        self._awake = {alike.first.uid for alike in groups}
-        #: in a hierarchy: those of them that might find room, when nobody at rest might; the others have no hope any more
-        self._hopeful = self._awake
-        self._seen = -1  #: the session's changes then
+        #: in a hierarchy, once nobody at rest might find room: those with a turn that might; the last did at the session's changes `_seen`
+        self._hopeful = [alike.first.uid for alike in groups]
+        self._seen = -1
+        self._awake = {*self._hopeful}
         self._at_rest: dict[str, list[int]] = {}  #: in a hierarchy, by queue: jobs at rest that join at the queue's first turn
         if hopes is not None and not self._are_compared and not each_once:
             groups += hopes.of()
@@ -77,9 +77,7 @@ class JobsByQueue:
 
     def _refuse_rest(self, hopes: StartableJobs) -> None:
         """If none of the jobs with a turn can be helped, give up the order: it matters no more who is refused first."""
-        if self._seen != self._session.changes:
-            self._seen, self._hopeful = self._session.changes, hopes.among(self._hopeful & self._awake)
-        if not self._awake.isdisjoint(self._hopeful):
+        if self._any_hopeful(hopes):
             return
         queues = {self._session.cluster.jobs[uid].queue for uid in self._awake}
         waiting = [queue for queue in self._compared if queue in queues]
@@ -87,10 +85,24 @@ class JobsByQueue:
         for queue in waiting:
             self.push_queue(queue)
 
+    def _any_hopeful(self, hopes: StartableJobs) -> bool:
+        """Whether any job with a turn might find room. Only as many are compared as have lost all hope, and about as many others."""
+        changes, count = self._session.changes, 1
+        if self._seen == changes and self._hopeful and self._hopeful[-1] in self._awake:
+            return True
+        self._seen = changes
+        while self._hopeful:
+            some = [uid for uid in self._hopeful[-count:] if uid in self._awake]
+            self._hopeful[-count:] = found = hopes.among(some) if some else []
+            if found:
+                return True
+            count *= 2
+        return False
+
     def push_job(self, job: Job) -> None:
         assert job.queue is not None
         self._awake.add(job.uid)
-        self._hopeful.add(job.uid)
+        self._hopeful.append(job.uid)
         self._turns[job.queue.name].push(job)
 
     def pop_job(self, queue: Queue) -> Job | None:
