@@ -43,7 +43,8 @@ def _pod(job: Object, index: int, phase: str) -> Object:
 @pytest.mark.parametrize("row", table("job_states.yaml"), ids=lambda row: f"{row['phase']} {row['action']} {row['pods']}")
 def test_an_action_in_a_phase_leads_to_the_next_phase(row: dict[str, Any]) -> None:
     lister = _lister(row)
-    request = JobEvent("default", "train", action=row["action"], task="w", pod="train-w-0", pod_uid="uid-train-w-0", version=1)
+    about = {"action": row["action"], "task": "w", "pod": "train-w-0", "pod_uid": "uid-train-w-0", "version": 1}
+    request = JobEvent("default", "train", **(about if row["action"] != "SyncJob" else {}))
     for write in Jobs(fixed_key_pair).reconcile(request, lister, NOON).writes:
         lister.apply(write)
     job = lister.get(kinds.JOB, "default", "train")
@@ -68,7 +69,7 @@ def _reported(name: str, job: Object, phase: str | None, row: dict[str, Any], re
 
 @pytest.mark.parametrize("row", table("job_events.yaml"), ids=lambda row: row["case"])
 def test_what_becomes_of_a_pod_is_an_event(row: dict[str, Any]) -> None:
-    job = vcjob(tasks=[task("w", 2, maxRetry=3)], policies=[{"event": "*", "action": "AbortJob"}])
+    job = vcjob(tasks=[task("w", 2, maxRetry=3)], policies=[{"event": "*", "action": "AbortJob", "timeout": "1s"}])
     old = _reported("train-w-0", job, row.get("was"), row)
     new = _reported("train-w-0", job, row.get("is"), row, row.get("restarts", 0))
     if new is not None and row.get("ending"):

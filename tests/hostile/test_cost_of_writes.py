@@ -17,6 +17,7 @@ from pumice.controllers import admission
 from pumice.controllers.in_memory import Memory
 from pumice.controllers.in_memory_loop import InMemoryLoop
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
+from pumice.controllers.volcano.hypernode import HyperNodeCounts
 from pumice.controllers.volcano.step_patch import laid_over
 from tests.apiserver.made import store
 from tests.controllers.playing import node, template, workload
@@ -206,6 +207,67 @@ def first_step(size: int, subject: Object) -> Callable[[], Any]:
 @pytest.mark.parametrize("make", RUN, ids=named)
 def test_controllers_cost_no_more_than_the_object(make: Callable[[int], Object]) -> None:
     assert grows(lambda size: first_step(size, make(size))) < MOST
+
+
+def ends(pod: Object) -> Object:
+    return {**pod, "status": {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 1}}}]}}
+
+
+@pytest.mark.parametrize(
+    "policy", [{"event": "*"}, {"event": "PodPending", "timeout": "60s"}, {"event": "PodFailed"}, {"exitCode": 1}], ids=str
+)
+def test_a_job_costs_no_more_than_its_pods(policy: Object) -> None:
+    """When it is made, when its pods wait too long, and when they all fail together."""
+
+    def work(size: int) -> Callable[[], Any]:
+        member = {"name": "worker", "replicas": size, "minAvailable": size, "template": template()}
+        job = vcjob(tasks=[member], plugins={"pytorch": [], "hcclrank": []}, policies=[{**policy, "action": "RestartJob"}])
+        cluster = Memory([queue(), counted(job)], NOON)
+        loop = InMemoryLoop(cluster, volcano_controllers(fixed_key_pair))
+        loop.settle(NOON)
+
+        def run() -> None:
+            for group in list(cluster.all("PodGroup.scheduling.volcano.sh")):
+                loop.observe(cluster.put({**group, "status": {"phase": "Inqueue"}}))
+            loop.settle(NOON)
+            pods = list(cluster.all("Pod"))
+            assert len(pods) == size
+            loop.settle(NOON + 30)
+            loop.observe([change for pod in pods for change in cluster.put(ends(pod))])
+            loop.settle(NOON + 60)
+
+        return run
+
+    assert grows(work) < MOST
+
+
+@pytest.mark.parametrize("way", ["exactMatch", "labelMatch"])
+def test_counting_nodes_costs_no_more_than_the_tree_of_hyper_nodes(way: str) -> None:
+    """A row of racks with two nodes each, of which one gets another label."""
+
+    def work(size: int) -> Callable[[], Any]:
+        nodes = [node(f"n{n}", {"rack": f"r{n // 2}"}) for n in range(2 * size)]
+        racks = [copied(hyper_node(2)) for _ in range(size)]
+        for number, rack in enumerate(racks):
+            rack["metadata"]["name"] = f"r{number}"
+            names = [{"exactMatch": {"name": f"n{n}"}} for n in (2 * number, 2 * number + 1)]
+            selectors = names if way == "exactMatch" else [{"labelMatch": {"matchLabels": {"rack": f"r{number}"}}}]
+            rack["spec"]["members"] = [{"type": "Node", "selector": each} for each in selectors]
+        row = copied(hyper_node(0))
+        row["spec"]["members"] = [{"type": "HyperNode", "selector": {"exactMatch": {"name": f"r{n}"}}} for n in range(size)]
+        cluster = Memory(counted([*nodes, *racks, row]), NOON)
+        loop = InMemoryLoop(cluster, [HyperNodeCounts()])
+        loop.settle(NOON)
+        loop.observe(cluster.put(node("n0", {"rack": "r1"})))
+
+        def run() -> None:
+            loop.settle(NOON)
+            row = cluster.get("HyperNode.topology.volcano.sh", "", "h")
+            assert row is not None and row["status"]["nodeCount"] == 2 * size
+
+        return run
+
+    assert grows(work) < MOST
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "Job"])

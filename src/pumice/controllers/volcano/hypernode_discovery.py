@@ -11,11 +11,10 @@ from pumice.api.annotations import NETWORK_SOURCE
 from pumice.api.json_objects import labels_of, suffix, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.hyper_node_tree import FILE, HyperNodeTree, topologies_in
-from pumice.controllers.volcano.hypernode import moved
+from pumice.controllers.volcano.hypernode import ALL, all_if_it_says_more, moved
 from pumice.controllers.writes import Create, Emit, Write, change, delete
 
 BY_LABEL = "label"
-ALL = Key("", "")  #: the only key: all nodes are handled together
 CONFIG_MAP = Key("volcano-system", "volcano-controller-configmap")
 
 
@@ -30,7 +29,7 @@ class HyperNodeDiscovery:
         self.consults = ((kinds.CONFIG_MAP, config_map),)
         self.watches = {
             kinds.NODE: lambda changed, lister: (ALL,) if moved(changed) else (),
-            kinds.HYPER_NODE: lambda changed, lister: (ALL,),
+            kinds.HYPER_NODE: all_if_it_says_more,
             kinds.CONFIG_MAP: self._configured,
         }
 

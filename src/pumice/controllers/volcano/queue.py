@@ -95,8 +95,10 @@ def _parent(queue: Object, lister: Lister) -> Object | None:
 
 
 def _enter(queue: Object, action: str, closed_by_parent: bool | None, lister: Lister) -> list[Write]:
-    busy = any(True for _ in lister.by_field(kinds.POD_GROUP, "spec.queue", name_of(queue)))
-    state = next_state(status_of(queue).get("state") or "", action, busy)
+    before = status_of(queue).get("state") or ""
+    state = next_state(before, action, busy=True)
+    if state == CLOSING and not any(True for _ in lister.by_field(kinds.POD_GROUP, "spec.queue", name_of(queue))):
+        state = next_state(before, action, busy=False)
     if state == OPEN and key.CLOSED_BY_PARENT in annotations_of(queue):
         closed_by_parent = False
     writes: list[Write] = []

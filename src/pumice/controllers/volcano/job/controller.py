@@ -23,7 +23,7 @@ from pumice.controllers.volcano.job.plugins import JobPlugin, KeyPairs, SpareKey
 from pumice.controllers.volcano.job.plugins.ssh import secret_name
 from pumice.controllers.volcano.job.pod_group import group_of, group_writes
 from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start
-from pumice.controllers.volcano.job.policy import SYNC, choose, delayed, still_stands
+from pumice.controllers.volcano.job.policy import SYNC, PolicyChoice, choose, delayed, still_stands
 from pumice.controllers.volcano.job.state import JobPlan
 from pumice.controllers.volcano.job.volumes import missing_claim, mount, volume_writes
 from pumice.controllers.waiting_pods import MOST_WAITING, REASON, burst, room
@@ -202,16 +202,19 @@ class Jobs:
         if command is not None:
             order = JobEvent(key.namespace, key.job, uid=uid_of(job), version=spec.version_of(job), action=command["action"])
             return result([delete(command, surely=True), taken(command, job, "CommandIssued")], [(now, order), (now, key)])
-        if key.due:
-            action = key.action if still_stands(job, key, lister) else SYNC
-            return result(self._carry_out(job, key, action, lister, now))
-        if key.event == event.OUT_OF_SYNC and not key.action and spec.phase_of(job) == state.RUNNING:
+        again = JobEvent(key.namespace, key.job)  # events of thousands of pods that only mean to look at the job are one key
+        if key == again and spec.phase_of(job) == state.RUNNING:
             key = _unanswered(job, lister) or key
-        choice = choose(job, key)
-        if choice.delay_s is None:
-            return result(self._carry_out(job, key, choice.action, lister, now))
-        later = delayed(key, choice, lister, now)
-        return result(self._carry_out(job, key, SYNC, lister, now), [(later.due, later)])
+        if key.due:
+            choice = PolicyChoice(key.action if still_stands(job, key, lister) else SYNC)
+        else:
+            choice = choose(job, key)
+        if choice.delay_s is not None:
+            later = delayed(key, choice, lister, now)
+            return result([], [(later.due, later), (now, again)])
+        if choice.action == SYNC and key != again:
+            return result([], [(now, again)])
+        return result(self._carry_out(job, key, choice.action, lister, now))
 
     def _carry_out(self, job: Object, key: JobEvent, action: str, lister: Lister, now: float) -> list[Write]:
         pods = [pod for pod in lister.dependents(uid_of(job), kinds.POD) if _is_controlled(pod, job)]

@@ -202,12 +202,18 @@ def _succeeded(pod: Object | None) -> bool:
 
 
 def _interests(job: Object, task_name: str, event: str) -> bool:
-    """Whether one of the job's policies names the event or, if a pod failed, an exit code."""
+    """Whether one of the job's policies answers the event or, if a pod failed, an exit code."""
     task = spec.task_named(job, task_name) or {}
-    for policy in (*(task.get("policies") or ()), *(spec_of(job).get("policies") or ())):
-        if event in events_of(policy) or ANY in events_of(policy) or (event == POD_FAILED and policy.get("exitCode") is not None):
-            return event != OUT_OF_SYNC
-    return False
+    return event != OUT_OF_SYNC and any(
+        answers(policy, event) or (event == POD_FAILED and policy.get("exitCode") is not None)
+        for policy in (*(task.get("policies") or ()), *(spec_of(job).get("policies") or ()))
+    )
+
+
+def answers(policy: Object, event: str) -> bool:
+    """Whether a policy answers the event. That a pod is pending is an event only after some time."""
+    names = events_of(policy)
+    return (event in names or ANY in names) and (event != POD_PENDING or policy.get("timeout") is not None)
 
 
 def events_of(policy: Object) -> list[str]:

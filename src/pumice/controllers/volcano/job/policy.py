@@ -11,7 +11,7 @@ from pumice.api import Object, duration, kinds, spec_of, status_of, uid_of
 from pumice.api.json_objects import created_at, terminating
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.volcano.job.event import ANY, OUT_OF_SYNC, POD_EVICTED, POD_FAILED, POD_PENDING, UNKNOWN, JobEvent, events_of
+from pumice.controllers.volcano.job.event import OUT_OF_SYNC, POD_EVICTED, POD_FAILED, POD_PENDING, UNKNOWN, JobEvent, answers
 from pumice.controllers.volcano.job.state import RESTART_JOB
 
 SYNC = "SyncJob"
@@ -39,10 +39,7 @@ def choose(job: Object, request: JobEvent) -> PolicyChoice:
 
 
 def _matches(policy: Object, request: JobEvent) -> bool:
-    events = events_of(policy)
-    if request.event and (request.event in events or ANY in events):
-        return request.event != POD_PENDING or policy.get("timeout") is not None
-    return policy.get("exitCode") is not None and policy["exitCode"] == request.exit_code
+    return answers(policy, request.event) or (policy.get("exitCode") is not None and policy["exitCode"] == request.exit_code)
 
 
 def delayed(request: JobEvent, choice: PolicyChoice, lister: Lister, now: float) -> JobEvent:

@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from pumice.api import Object, annotations as key, kinds, name_of, namespace_of
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, containers, flags, hosts_of, open_port, owned, port, removed, set_env
+from pumice.controllers.volcano.job.plugins.plugin import (
+    JobPlugin,
+    containers,
+    flags,
+    hosts_of,
+    number_of,
+    open_port,
+    owned,
+    port,
+    removed,
+    set_env,
+)
 from pumice.controllers.writes import Create, Write
 
 TENSORFLOW_PORT = "2222"
@@ -85,7 +96,7 @@ class Pytorch(JobPlugin):
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         role = spec.task_name(job, task)
-        masters, workers = len(hosts_of(job, self.master)), len(hosts_of(job, self.worker))
+        masters, workers = number_of(job, self.master), number_of(job, self.worker)
         if role not in (self.master, self.worker):
             return
         open_port(pod, "pytorchjob-port", self.port)
@@ -190,5 +201,5 @@ class HcclRank(JobPlugin):
     def _rank(self, job: Object, task: Object, index: int) -> str | None:
         role = spec.task_name(job, task)
         if role == self.worker:
-            return str(index + len(hosts_of(job, self.master)))
+            return str(index + number_of(job, self.master))
         return str(index) if role == self.master else None

@@ -104,6 +104,12 @@ def hosts_of(job: Object, task_name: str) -> list[str]:
     return hosts(job, task) if task is not None else []
 
 
+def number_of(job: Object, task_name: str) -> int:
+    """How many pods a task has."""
+    task = spec.task_named(job, task_name)
+    return spec.replicas(task) if task is not None else 0
+
+
 class Env(JobPlugin):
     """env: every container gets the index of its pod within the task as a variable, under Volcano's name and under the old one."""
 
