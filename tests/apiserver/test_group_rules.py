@@ -48,7 +48,7 @@ def test_validation_says_what_kubernetes_says(case: dict[str, Any]) -> None:
         states.append(stored(kind, clone(state)) if state else None)
         if state:
             strategy_of(kind).default(states[-1])
-    found = metadata_causes(kind, states[0]["metadata"]) + causes_of(kind, states[0], states[1], "")
+    found = metadata_causes(kind, states[0]["metadata"], None) + causes_of(kind, states[0], states[1], "")
     assert sorted(f"{field}: {text}" for field, text in found) == sorted(" ".join(text.split()) for text in case["errors"])
 
 

@@ -46,7 +46,7 @@ def _differences(one: Any, other: Any, path: str = "") -> set[str]:
 )
 def test_a_subresource_of_a_pod_changes_only_its_part(subresource: str, changes: set[str]) -> None:
     made = store()
-    before = made.create("pods", pod("p", **_asking("1")), "default")
+    before = made.create("pods", pod("p", {"old": "label"}, **_asking("1")), "default")
     after = made.patch("pods", "p", PatchRequest("strategic", EVERYTHING), "default", subresource)
     assert _differences(before, after) == changes | {".metadata.resourceVersion"}
 

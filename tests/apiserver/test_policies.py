@@ -143,10 +143,10 @@ def test_an_expression_without_a_value_is_treated_as_the_failure_policy_says(pol
     made = store()
     validating(made, {"expression": "object.data.none == 'x'"}, failurePolicy=policy)
     if policy == "Ignore":
-        config_map(made)
+        config_map(made, size="small")
         return
     with pytest.raises(StatusError, match="resulted in error: no such key: none"):
-        config_map(made)
+        config_map(made, size="small")
 
 
 @pytest.mark.parametrize("ref", [{"name": "limits"}, {"selector": {"matchLabels": {"is": "limit"}}}])

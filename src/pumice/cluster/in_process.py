@@ -99,7 +99,7 @@ class InProcess:
 
     async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._turn()
-        delete_options = DeleteOptions(uid=ref.uid, grace_s=grace_s, propagation=propagation)
+        delete_options = DeleteOptions(uid=ref.uid or None, grace_s=grace_s, propagation=propagation)
         with _answering():
             await self._done(lambda: self._store.delete(self._kind(resource), ref.name, ref.namespace, delete_options, self._options))
 

@@ -2,13 +2,13 @@
 
 Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or ignored. `conforms` answers yes or no as fast
 as Python can, as nearly every object is well-formed. Only if it answers no does `conformed` walk through the value again, with paths. It
-drops unknown fields and nulls, writes quantities in their canonical form, returns the paths of what it dropped, and raises an error for a
-wrong type in the words of the API server.
+drops unknown fields, nulls, and values that are zero or empty where Kubernetes does not write those, writes quantities in their canonical
+form, returns the paths of the unknown fields, and raises an error for a wrong type in the words of the API server.
 """
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pumice.api import Object
 from pumice.api.cel.cost import CostBudget
@@ -101,7 +101,7 @@ def _make_struct_test(shape: Shape) -> None:
     of the fields are made, as a struct may contain itself."""
     plain: dict[str, type] = {}
     tests: dict[str, Test] = {}
-    preserve = shape.preserve
+    preserve, omitted = shape.preserve, shape.omitted
 
     def test(value: Any) -> bool:
         if type(value) is not dict:
@@ -109,7 +109,7 @@ def _make_struct_test(shape: Shape) -> None:
         for key, item in value.items():
             wanted = plain.get(key)
             if wanted is not None:
-                if type(item) is not wanted:
+                if type(item) is not wanted or (not item and key in omitted):
                     return False
                 continue
             inner = tests.get(key)
@@ -117,7 +117,7 @@ def _make_struct_test(shape: Shape) -> None:
                 if preserve:
                     continue
                 return False
-            if not inner(item):
+            if not inner(item) or (not item and key in omitted):
                 return False
         return True
 
@@ -154,42 +154,57 @@ def _map_test(inner: Test) -> Test:
 
 
 _NOTHING: Object = {}
+_ZEROS: dict[str, Any] = {"string": "", "bool": False, "bytes": "", "Quantity": "0", "struct": {}, "map": {}, "list": [], "any": None}
 
 
-def conformed(shape: Shape, value: Any, kind_name: str = "", stored: Object = _NOTHING) -> tuple[Any, list[str]]:
+class _Walk(NamedTuple):
+    """How a value is walked through, and the paths of unknown fields that were found."""
+
+    unknown: list[str]
+    keeps_zeros: bool
+
+
+def conformed(
+    shape: Shape, value: Any, kind_name: str = "", stored: Object = _NOTHING, *, keeps_zeros: bool = False
+) -> tuple[Any, list[str]]:
     """The value without unknown fields and nulls, and the paths of the unknown fields that were dropped. Raises WrongType.
 
-    Fields that equal those of `stored`, which was checked before, are not checked again."""
-    unknown: list[str] = []
+    Fields that equal those of `stored`, which was checked before, are not checked again. An apply keeps what is zero or empty."""
+    walk = _Walk([], keeps_zeros)
     if shape.kind == "struct":  # each field of a whole object is then checked once, unless it is wrong
-        return _clean_struct(shape, value, "", kind_name, unknown, stored), unknown
-    return _clean(shape, value, "", kind_name, unknown), unknown
+        return _clean_struct(shape, value, "", kind_name, walk, stored), walk.unknown
+    return _clean(shape, value, "", kind_name, walk), walk.unknown
 
 
-def _clean(shape: Shape, value: Any, path: str, owner: str, unknown: list[str]) -> Any:
+def _clean(shape: Shape, value: Any, path: str, owner: str, walk: _Walk) -> Any:
     """The value without unknown fields and nulls. Well-formed parts are returned as they are: mostly only a null or two are wrong."""
     if conforms(shape, value):
         return value
     match shape.kind:
         case "struct":
-            return _clean_struct(shape, value, path, owner, unknown)
+            return _clean_struct(shape, value, path, owner, walk)
         case "map":
             if type(value) is not dict:
                 raise _wrong_type(shape, value, path, owner)
             assert shape.element is not None
-            return {key: _clean(shape.element, item, path, owner, unknown) for key, item in value.items() if item is not None}
+            return {key: _clean_item(shape.element, item, path, owner, walk) for key, item in value.items()}
         case "list":
             if type(value) is not list:
                 raise _wrong_type(shape, value, path, owner)
             assert shape.element is not None
-            return [_clean(shape.element, item, f"{path}[{index}]", owner, unknown) for index, item in enumerate(value) if item is not None]
+            return [_clean_item(shape.element, item, f"{path}[{index}]", owner, walk) for index, item in enumerate(value)]
         case "Quantity" if _is_quantity(value):
             return canonical(value)
         case _:
             raise _wrong_type(shape, value, path, owner)
 
 
-def _clean_struct(shape: Shape, value: Any, path: str, owner: str, unknown: list[str], stored: Object = _NOTHING) -> dict[str, Any]:
+def _clean_item(shape: Shape, item: Any, path: str, owner: str, walk: _Walk) -> Any:
+    """An item of a list or a value of a map, of which null is the zero value."""
+    return _clean(shape, _ZEROS.get(shape.kind, 0) if item is None else item, path, owner, walk)
+
+
+def _clean_struct(shape: Shape, value: Any, path: str, owner: str, walk: _Walk, stored: Object = _NOTHING) -> dict[str, Any]:
     if type(value) is not dict:
         raise _wrong_type(shape, value, path, owner)
     name = shape.name.rpartition(".")[2] or owner
@@ -201,9 +216,11 @@ def _clean_struct(shape: Shape, value: Any, path: str, owner: str, unknown: list
             if shape.preserve:
                 result[key] = item
             else:
-                unknown.append(inner)
+                walk.unknown.append(inner)
         elif item is not None:
-            result[key] = item if key in stored and stored[key] == item else _clean(field, item, inner, name, unknown)
+            clean = item if key in stored and stored[key] == item else _clean(field, item, inner, name, walk)
+            if clean or walk.keeps_zeros or key not in shape.omitted:
+                result[key] = clean
     return result
 
 
@@ -250,15 +267,23 @@ def shaped(kind: ServedKind, obj: Object, options: WriteOptions, stored: Object 
     return obj
 
 
-def refuse_undeclared(kind: ServedKind, obj: Object) -> None:
-    """Refuse an apply with fields that its kind does not have, in the words of a server-side apply. Raises StatusError."""
-    unknown = _conformed(kind, obj, _NOTHING)[1]
+def as_applied(kind: ServedKind, obj: Object) -> Object:
+    """An object that is applied, as `shaped` would make it, but with what is zero or empty. Raises StatusError, also for unknown fields."""
+    try:
+        found, unknown = _custom(kind, obj, _NOTHING) if kind.custom else conformed(kind.shape, obj, kind.kind, keeps_zeros=True)
+    except WrongType as wrong:
+        raise Misshaped(kind, wrong) from None
     if unknown:
-        metadata = obj["metadata"]
-        subject = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.api_version}, Kind={kind.kind}"
-        causes = [f".{path}: field not declared in schema" for path in unknown]
-        message = causes[0] if len(causes) == 1 else "errors:\n" + "\n".join(f"  {cause}" for cause in causes)
-        raise bad_request(f"failed to create typed patch object ({subject}): {message}")
+        raise untyped(kind, obj, [f".{path}: field not declared in schema" for path in unknown])
+    return obj if kind.custom else found
+
+
+def untyped(kind: ServedKind, obj: Object, causes: list[str]) -> StatusError:
+    """The refusal of an object that is applied and does not suit the schema of its kind."""
+    metadata = obj["metadata"]
+    subject = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.api_version}, Kind={kind.kind}"
+    message = causes[0] if len(causes) == 1 else "errors:\n" + "\n".join(f"  {cause}" for cause in causes)
+    return bad_request(f"failed to create typed patch object ({subject}): {message}")
 
 
 def _conformed(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, list[str]]:

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pumice.api import Object, instant, rfc3339
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, WriteOptions
+from pumice.cluster.apiserver.decoding import WrongType, conformed
+from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.scheme.crd import CLEANUP, CRDS, terminating_status
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
+from pumice.cluster.apiserver.validation.field_rules import compact
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
@@ -27,8 +30,9 @@ class DeleteOptions(NamedTuple):
 
     grace_s: int | None = None
     propagation: str = ""  #: Background, Foreground, Orphan; empty: as the object's finalizers say, else the default of its kind
-    uid: str = ""
-    version: str = ""
+    uid: str | None = None
+    version: str | None = None
+    dry_run: bool = False
 
 
 DEFAULT = DeleteOptions()
@@ -36,25 +40,44 @@ DEFAULT = DeleteOptions()
 
 def read_delete_options(body: Object, query: dict[str, str]) -> DeleteOptions:
     """The DeleteOptions of a request, from its body and its query parameters. Raises StatusError."""
-    preconditions = body.get("preconditions") or {}
-    grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
-    propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
-    orphans = body.get("orphanDependents")
-    if orphans is not None and propagation:
+    if body.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise status.bad_request(f'no kind "{body["kind"]}" is registered for version "{body.get("apiVersion", "")}"')
+    try:
+        stated, _ = conformed(shape_of("meta.v1.DeleteOptions"), _of_query(query) | body, "DeleteOptions")
+    except WrongType as wrong:
+        raise status.bad_request(str(wrong)) from None
+    propagation, orphans = stated.get("propagationPolicy"), stated.get("orphanDependents")
+    if orphans is not None and propagation is not None:
         text = "orphanDependents and deletionPropagation cannot be both set"
-        raise status.invalid("DeleteOptions", "meta.k8s.io", "", [("propagationPolicy", f'Invalid value: "{propagation}": {text}')])
+        raise _invalid("propagationPolicy", f'Invalid value: "{propagation}": {text}')
+    if propagation not in (None, "Background", "Foreground", "Orphan"):
+        supported = '"Foreground", "Background", "Orphan", "nil"'
+        raise _invalid("propagationPolicy", f'Unsupported value: "{propagation}": supported values: {supported}')
+    dry_run = stated.get("dryRun") or []
+    if {*dry_run} - {"All"}:
+        raise _invalid("dryRun", f'Unsupported value: {compact(dry_run)}: supported values: "All"')
     if orphans is not None:
         propagation = "Orphan" if orphans else "Background"
-    if propagation not in ("", "Background", "Foreground", "Orphan"):
-        text = f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan"'
-        raise status.invalid("DeleteOptions", "meta.k8s.io", "", [("propagationPolicy", text)])
-    try:
-        grace_s = None if grace is None else int(grace)
-    except (TypeError, ValueError):
-        raise status.bad_request(f'gracePeriodSeconds: "{grace}" is not a number of seconds') from None
-    if not isinstance(preconditions, dict):
-        raise status.bad_request("preconditions: not an object")
-    return DeleteOptions(grace_s, propagation, str(preconditions.get("uid") or ""), str(preconditions.get("resourceVersion") or ""))
+    preconditions = stated.get("preconditions") or {}
+    grace_s = stated.get("gracePeriodSeconds")
+    return DeleteOptions(grace_s, propagation or "", preconditions.get("uid"), preconditions.get("resourceVersion"), bool(dry_run))
+
+
+def _of_query(query: dict[str, str]) -> Object:
+    """The options in a query, as a body has them. Raises StatusError."""
+    stated: Object = {"propagationPolicy": query["propagationPolicy"]} if "propagationPolicy" in query else {}
+    if "orphanDependents" in query:
+        stated["orphanDependents"] = query["orphanDependents"].lower() not in ("", "0", "false")
+    if grace := query.get("gracePeriodSeconds"):
+        try:
+            stated["gracePeriodSeconds"] = int(grace)
+        except ValueError:
+            raise status.bad_request(f'gracePeriodSeconds: "{grace}" is not a number of seconds') from None
+    return stated
+
+
+def _invalid(field: str, text: str) -> status.StatusError:
+    return status.invalid("DeleteOptions", "meta.k8s.io", "", [(field, text)])
 
 
 def is_finished(kind: ServedKind, obj: Object) -> bool:
@@ -84,10 +107,12 @@ def delete(
     _set_finalizers(kind, metadata, delete_options)
     obj = old | {"metadata": metadata}
     held = bool(metadata.get("finalizers")) or _is_held_by_spec(kind, old)
-    if not held and not grace_s:
-        return (old, True) if options.dry_run else (store.remove_trusted(kind.storage, key), True)
-    if not metadata.get("deletionTimestamp") or grace_s < metadata.get("deletionGracePeriodSeconds", 0):
+    is_new = not metadata.get("deletionTimestamp") or grace_s < metadata.get("deletionGracePeriodSeconds", 0)
+    if is_new and (held or kind.resource == "pods"):
         _mark(kind, obj, grace_s, store.now())
+    if not held and not grace_s:
+        last = obj if kind.resource == "pods" else old
+        return (last, True) if options.dry_run else (store.remove_trusted(kind.storage, key, last), True)
     if obj == old or options.dry_run:
         return obj, False
     return store.put_trusted(kind.storage, key, obj), False
@@ -99,20 +124,27 @@ def _check_preconditions(kind: ServedKind, name: str, delete_options: DeleteOpti
         ("UID", delete_options.uid, metadata["uid"]),
         ("ResourceVersion", delete_options.version, metadata["resourceVersion"]),
     ):
-        if wanted and wanted != found:
+        if wanted is not None and wanted != found:
             why = f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found})."
-            why += " The object might have been deleted and then recreated"
+            why += f" The object might have been {'deleted and then recreated' if label == 'UID' else 'modified'}"
             raise status.conflict(kind.plural, kind.group, name, why)
 
 
 def _grace_s(kind: ServedKind, pod: Object, delete_options: DeleteOptions) -> int:
-    """The grace period in seconds. It is 0 except for pods that a kubelet may be running."""
-    if kind.resource != "pods" or not pod["spec"].get("nodeName"):
+    """The grace period in seconds. It is 0 except for pods that a kubelet may be running; a later request can only make it shorter."""
+    metadata = pod["metadata"]
+    if kind.resource != "pods":
         return 0
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if metadata.get("deletionTimestamp"):
+        before: int = metadata.get("deletionGracePeriodSeconds", 0)
+        return before if delete_options.grace_s is None else min(_positive(delete_options.grace_s), before)
+    if not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return 0
-    own = pod["spec"].get("terminationGracePeriodSeconds", 30)
-    return max(own if delete_options.grace_s is None else delete_options.grace_s, 0)
+    return _positive(pod["spec"].get("terminationGracePeriodSeconds", 30) if delete_options.grace_s is None else delete_options.grace_s)
+
+
+def _positive(seconds: int) -> int:
+    return seconds if seconds >= 0 else 1
 
 
 def _is_held_by_spec(kind: ServedKind, obj: Object) -> bool:

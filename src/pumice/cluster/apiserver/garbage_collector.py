@@ -327,9 +327,10 @@ class GarbageCollector:
         return self._store.kind(place[0])
 
     def _write(self, place: Place, obj: Object) -> None:
-        self._store.put_trusted(*place, obj)
         if is_finished(self._kind(place), obj):
             self._store.remove_trusted(*place)
+        else:
+            self._store.put_trusted(*place, obj)
 
     def _delete(self, place: Place, propagation: str = "Background") -> None:
         self._store.delete(self._kind(place), place[1][1], place[1][0], DeleteOptions(propagation=propagation))

@@ -8,7 +8,7 @@ from typing import Any
 from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import bad_request, conflict, stale
-from pumice.cluster.apiserver.validation.field_rules import Causes, invalid, missing
+from pumice.cluster.apiserver.validation.field_rules import Causes, compact, invalid, missing
 from pumice.cluster.apiserver.validation.label_rules import annotation_causes, label_causes
 from pumice.cluster.apiserver.validation.name_rules import named, named_object
 
@@ -16,7 +16,7 @@ _PATH_SEGMENT_KINDS = frozenset(
     {"rbac.authorization.k8s.io", "apiregistration.k8s.io"}
 )  #: groups whose objects may have any name that is a path segment
 _COLLECTING = ("orphan", "foregroundDeletion")  #: finalizers of the garbage collector
-_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace", "generation", "generateName")
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace", "generation", "selfLink")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -103,20 +103,37 @@ def check_head(kind: ServedKind, obj: Object, namespace: str) -> None:
 _NAMED_BY_LABELS = ("namespaces", "services", "statefulsets.apps")  #: whose names are parts of host names
 
 
-def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> Causes:
-    """The causes for refusing the metadata: its name, labels, annotations and owner references."""
-    name = metadata.get("name")
+def metadata_causes(kind: ServedKind, metadata: dict[str, Any], before: dict[str, Any] | None) -> Causes:
+    """The causes for refusing the metadata: its name, labels, annotations and owner references. `before` are those of a stored object."""
+    name, prefix = metadata.get("name"), metadata.get("generateName")
     causes: Causes = []
-    if not name:
-        causes += missing("metadata", metadata, "name", rule="name or generateName is required")
-    elif kind.group in _PATH_SEGMENT_KINDS or kind.kind == "IPAddress":
-        causes += named("segment", name, "metadata.name")
+    if prefix:
+        tried = f"{prefix[:-1]}a" if prefix[-1] == "-" else prefix
+        wrong = _name_causes(kind, tried, "metadata.generateName")
+        causes += [(place, text.replace(compact(tried), compact(prefix), 1)) for place, text in wrong]
+    if name:
+        causes += _name_causes(kind, name, "metadata.name")
     else:
-        causes += named_object("short" if kind.resource in _NAMED_BY_LABELS else "long", name, "metadata.name")
+        causes += missing("metadata", metadata, "name", rule="name or generateName is required")
+    if before is not None and before.get("deletionTimestamp"):
+        causes += _added_finalizers(metadata.get("finalizers") or (), before.get("finalizers") or ())
     causes += label_causes(metadata.get("labels") or {}, "metadata.labels")
     causes += annotation_causes(metadata.get("annotations") or {}, "metadata.annotations")
     causes += finalizer_causes(metadata.get("finalizers") or (), "metadata.finalizers", is_bare_refused=not kind.custom)
     return causes + _owner_causes(metadata.get("ownerReferences") or [], "metadata.ownerReferences")
+
+
+def _name_causes(kind: ServedKind, name: str, place: str) -> Causes:
+    if kind.group in _PATH_SEGMENT_KINDS or kind.kind == "IPAddress":
+        return named("segment", name, place)
+    return named_object("short" if kind.resource in _NAMED_BY_LABELS else "long", name, place)
+
+
+def _added_finalizers(names: Sequence[str], before: Sequence[str]) -> Causes:
+    """The cause for refusing an object that gets finalizers while it is being deleted."""
+    added = ", ".join(f'"{name}"' for name in sorted({*names} - {*before}))
+    text = "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers"
+    return [("metadata.finalizers", f"{text} []string{{{added}}}")] if added else []
 
 
 def finalizer_causes(names: Sequence[str], place: str, *, is_bare_refused: bool = True) -> Causes:

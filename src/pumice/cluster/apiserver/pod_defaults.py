@@ -22,7 +22,6 @@ _DEFAULTS = {
     "dnsPolicy": "ClusterFirst",
     "securityContext": {},
     "schedulerName": "default-scheduler",
-    "enableServiceLinks": True,
 }
 
 
@@ -35,6 +34,7 @@ def begin(pod: Object) -> None:
 def default_pod(pod: Object) -> None:
     spec = pod.setdefault("spec", {})
     default_spec(spec)
+    spec.setdefault("enableServiceLinks", True)
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         _requests_from_limits(container)
     _requests_of_the_whole(spec)

@@ -258,10 +258,9 @@ class RestHandler:
 
     def _delete_options(self, request: Request) -> tuple[deletion.DeleteOptions, WriteOptions]:
         body = requests.read_object(request.body, request.headers.get("content-type", "")) if request.body else {}
-        options = options_of(request)
-        dry_run = body.get("dryRun")
-        options.dry_run = options.dry_run or (isinstance(dry_run, list) and "All" in dry_run)
-        return deletion.read_delete_options(body, request.query), options
+        options, delete_options = options_of(request), deletion.read_delete_options(body, request.query)
+        options.dry_run = options.dry_run or delete_options.dry_run
+        return delete_options, options
 
     def _body(self, request: Request, kind: ServedKind, options: WriteOptions) -> Object:
         content_type = request.headers.get("content-type", "")

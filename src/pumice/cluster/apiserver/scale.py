@@ -51,4 +51,4 @@ def rescale(store: Store, kind: ServedKind, old: Object, scale: Object, options:
     place[last] = replicas
     metadata = old["metadata"]
     key = (metadata.get("namespace", ""), metadata["name"])
-    return scale_of(kind, store.replace(kind, key, old, obj, "", options))
+    return scale_of(kind, store.replace(kind, key, old, obj, "scale", options))

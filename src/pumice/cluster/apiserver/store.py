@@ -369,9 +369,9 @@ class Store:
         """
         return self.storage.put(storage, key, obj)
 
-    def remove_trusted(self, storage: str, key: Key) -> Object:
-        """Remove an object from which nothing holds it back any more. Returns its last state."""
-        return self.storage.remove(storage, key)
+    def remove_trusted(self, storage: str, key: Key, last: Object | None = None) -> Object:
+        """Remove an object from which nothing holds it back any more. Returns its last state, which is `last` if that is given."""
+        return self.storage.remove(storage, key, last)
 
     # Steps of a write
 
@@ -393,7 +393,7 @@ class Store:
         self.services.give(kind, obj, review.old)
         if review.old is not None:
             count_generation(kind, obj, review.old)
-        causes = metadata_causes(kind, obj["metadata"])
+        causes = metadata_causes(kind, obj["metadata"], None if review.old is None else review.old["metadata"])
         spec = encode(obj["spec"]) if kind.storage == "pods" and review.old is None else b""
         if spec not in self._right_specs:
             causes += self._causes(kind, obj, review)
@@ -438,11 +438,11 @@ class Store:
         return seen_late(kind, shown, self.storage.put(kind.storage, key, obj, bounded=True))
 
     def _drop(self, kind: ServedKind, key: Key, obj: Object, options: WriteOptions) -> Object:
+        """Remove an object from which a write takes what held it back. Its watches see it as it was stored before."""
         shown = seen_early(kind, obj)
-        if options.dry_run:
-            return shown
-        self.storage.put(kind.storage, key, obj)
-        return seen_late(kind, shown, self.storage.remove(kind.storage, key))
+        if not options.dry_run:
+            self.storage.remove(kind.storage, key)
+        return shown
 
 
 def _own(obj: Object, kept: Object) -> Object:

@@ -25,7 +25,7 @@ def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object
             conditions = (obj.get("status") or {}).get("conditions")
             obj["status"] = clone(old.get("status") or {}) | ({"conditions": conditions} if conditions else {})
             return _with_status(kind, obj, old)
-        case "":
+        case "" | "scale":
             if kind.has_status:
                 _keep_field(obj, old, "status")
             if kind.resource == "services":
@@ -60,7 +60,9 @@ def _with_status(kind: ServedKind, obj: Object, old: Object) -> Object:
         managed = obj["metadata"].get("managedFields")
         obj["metadata"] = clone(old["metadata"]) | ({} if managed is None else {"managedFields": managed})
     else:
-        _keep_field(obj["metadata"], old["metadata"], "ownerReferences")
+        kept = ("ownerReferences", "labels") if kind.resource == "deployments.apps" else ("ownerReferences",)
+        for field in kept:
+            _keep_field(obj["metadata"], old["metadata"], field)
     return obj
 
 

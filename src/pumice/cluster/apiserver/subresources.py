@@ -92,13 +92,13 @@ class Subresources:
 
     def _evict(self, request: Request, target: Target) -> Response:
         body = requests.read_object(request.body, request.headers.get("content-type", "")) if request.body else {}
-        delete_options = body.get("deleteOptions") or {}
-        if not isinstance(delete_options, dict):
+        stated = body.get("deleteOptions") or {}
+        if not isinstance(stated, dict):
             raise status.bad_request("deleteOptions: not an object")
-        options = options_of(request)
-        options.dry_run = options.dry_run or "All" in (delete_options.get("dryRun") or ())
+        options, delete_options = options_of(request), deletion.read_delete_options(stated, {})
+        options.dry_run = options.dry_run or delete_options.dry_run
         self._admitted(request, target, body, dry_run=options.dry_run)
-        self._store.evict(target.namespace, target.name, deletion.read_delete_options(delete_options, {}), options)
+        self._store.evict(target.namespace, target.name, delete_options, options)
         return Response.json(status.success(201), 201)
 
     def _token(self, request: Request, target: Target) -> Response:

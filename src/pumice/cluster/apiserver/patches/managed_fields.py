@@ -43,10 +43,11 @@ _NOT_OWNED = (
 )
 
 
-def leaves(shape: Shape | None, obj: Object) -> Leaves:
-    """The leaves of a whole object, without the fields that no manager owns: its type, identity and version."""
+def leaves(shape: Shape | None, obj: Object, doubled: list[Path] | None = None) -> Leaves:
+    """The leaves of a whole object, without the fields that no manager owns: its type, identity and version. The paths of items whose key
+    occurs twice are added to `doubled`."""
     found: Leaves = {}
-    _collect(shape, _owned(obj), (), found)
+    _collect(shape, _owned(obj), (), found, doubled)
     found.pop((), None)
     return found
 
@@ -77,24 +78,27 @@ def has_items(shape: Shape | None, value: Any) -> bool:
     return isinstance(value, list) and shape is not None and bool(shape.keys or shape.is_set) and not shape.atomic
 
 
-def _collect(shape: Shape | None, value: Any, path: Path, found: Leaves) -> None:
+def _collect(shape: Shape | None, value: Any, path: Path, found: Leaves, doubled: list[Path] | None = None) -> None:
     if has_fields(shape, value):
         for key, item in value.items():
-            _collect(shape.child(key) if shape is not None else None, item, (*path, f"f:{key}"), found)
+            _collect(shape.child(key) if shape is not None else None, item, (*path, f"f:{key}"), found, doubled)
     elif shape is not None and has_items(shape, value):
         for item in value:
-            _collect_item(shape, item, (*path, item_step(shape, item)), found)
+            place = (*path, item_step(shape, item))
+            if doubled is not None and place in found:
+                doubled.append(place)
+            _collect_item(shape, item, place, found, doubled)
     else:
         found[path] = value
 
 
-def _collect_item(shape: Shape, item: Any, path: Path, found: Leaves) -> None:
+def _collect_item(shape: Shape, item: Any, path: Path, found: Leaves, doubled: list[Path] | None = None) -> None:
     if shape.is_set or not has_fields(shape.element, item):
         found[path] = item
         return
     found[path] = PRESENT
     for key, inner in item.items():
-        _collect(shape.element.child(key) if shape.element is not None else None, inner, (*path, f"f:{key}"), found)
+        _collect(shape.element.child(key) if shape.element is not None else None, inner, (*path, f"f:{key}"), found, doubled)
 
 
 def _compare(shape: Shape | None, old: Any, new: Any, path: Path, was: Leaves, is_now: Leaves) -> None:
@@ -147,12 +151,15 @@ def _as_text(value: Any) -> str:
 def to_fields(paths: Set[Path]) -> Object:
     """The paths in the form of `fieldsV1`."""
     tree: Object = {}
+    places = []
     for path in paths:
         place = tree
         for step in path:
             place = place.setdefault(step, {})
-        if path[-1][:2] == "k:":
-            place.setdefault(".", {})
+        places.append(place)
+    for place in places:
+        if place:
+            place["."] = {}
     return _in_order(tree)
 
 
@@ -212,7 +219,7 @@ class Ownership:
         self._times: dict[Manager, str] = {}
         self._versions: dict[Manager, str] = {}
         for entry in entries:
-            if not isinstance(entry, dict) or not entry.get("operation") or not isinstance(entry.get("fieldsV1"), dict):
+            if not _is_right(entry):
                 continue
             manager = Manager(str(entry.get("manager", "")), str(entry["operation"]), str(entry.get("subresource", "")))
             self.paths[manager] = _SHARED.read(entry["fieldsV1"])
@@ -256,11 +263,15 @@ class Ownership:
         self._written.pop(oldest, None)
 
     def entries(self) -> list[Object]:
+        """The entries in the order that they always have: those of applies first, then by time."""
+        managers = sorted(filter(self.paths.get, self.paths), key=lambda manager: (manager.operation, self._times[manager]))
         return [
-            _entry(manager, self._versions[manager], self._times[manager], self._written.get(manager) or _fields(paths))
-            for manager, paths in self.paths.items()
-            if paths
+            _entry(each, self._versions[each], self._times[each], self._written.get(each) or _fields(self.paths[each])) for each in managers
         ]
+
+
+def _is_right(entry: Any) -> bool:
+    return isinstance(entry, dict) and entry.get("operation") in ("Apply", "Update") and isinstance(entry.get("fieldsV1"), dict)
 
 
 def _entry(manager: Manager, api_version: str, time: str, fields: Object) -> Object:
@@ -381,7 +392,7 @@ def note_update(kind: ServedKind, obj: Object, old: Object, manager_name: str, n
     before = old["metadata"].get("managedFields")
     if not before or entries == [] or entries == [{}]:
         return
-    ownership = Ownership(before if entries is None or entries == before else entries)
+    ownership = Ownership(entries if entries is not None and entries != before and all(map(_is_right, entries)) else before)
     changed, gone = difference(kind.shape, old, obj)
     manager = Manager(manager_name or "unknown", "Update", subresource)
     ownership.take(changed | gone, manager)

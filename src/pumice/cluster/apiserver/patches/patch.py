@@ -10,7 +10,7 @@ from pumice.api import Object
 from pumice.api.json_objects import merged
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission.attributes import WriteOptions
-from pumice.cluster.apiserver.decoding import refuse_undeclared, shaped
+from pumice.cluster.apiserver.decoding import as_applied
 from pumice.cluster.apiserver.metadata import check_head
 from pumice.cluster.apiserver.patches.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.patches.server_side_apply import apply
@@ -62,14 +62,15 @@ def _applied(kind: ServedKind, live: Object | None, body: Any, key: Key, options
         raise status.invalid("PatchOptions", "meta.k8s.io", "", [("fieldManager", "Required value: is required for apply patch")])
     if not isinstance(body, dict):
         raise status.bad_request("an apply is an object")
+    if not (body.get("apiVersion") and body.get("kind")):
+        raise status.bad_request(f"invalid object type: {body.get('apiVersion') or '/'}, Kind={body.get('kind') or ''}")
     check_head(kind, body, key[0])
     metadata = body["metadata"]
     if metadata.get("managedFields"):
         raise status.bad_request("metadata.managedFields must be nil")
     if metadata.setdefault("name", key[1]) != key[1]:
         raise status.bad_request("the name of the object does not match the name on the URL")
-    if options.validation == "Strict":
-        refuse_undeclared(kind, body)
-    if not kind.custom:
-        body = shaped(kind, body, options)
-    return apply(kind, live, body, options.manager, options.force, now, subresource)
+    if live is None and metadata.get("uid"):
+        why = f"uid mismatch: the provided object specified uid {metadata['uid']}, and no existing object was found"
+        raise status.conflict(kind.plural, kind.group, key[1], why)
+    return apply(kind, live, as_applied(kind, body), options.manager, options.force, now, subresource)

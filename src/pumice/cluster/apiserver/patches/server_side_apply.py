@@ -5,12 +5,14 @@ removed, unless another manager owns it too.
 """
 
 import json
+from collections import deque
 from collections.abc import Iterator, Set
 from typing import Any
 
 from pumice.api import Object
 from pumice.api.annotations import LAST_APPLIED
 from pumice.api.plural import counted
+from pumice.cluster.apiserver.decoding import untyped
 from pumice.cluster.apiserver.patches.managed_fields import (
     CLIENT_SIDE,
     UNMANAGED,
@@ -39,7 +41,10 @@ def apply(
     """The merged object with its new managedFields. Raises StatusError 409 on conflicts."""
     manager = Manager(manager_name, "Apply", subresource)
     stated = _stated(kind, applied, subresource)
-    wanted = leaves(kind.shape, stated)
+    doubled: list[Path] = []
+    wanted = leaves(kind.shape, stated, doubled)
+    if doubled:
+        raise untyped(kind, applied, [f"{shown(doubled[0][:-1])}: duplicate entries for key {shown(doubled[0][-1:])}"])
     if live is None:
         ownership = Ownership([])
         merged = stated
@@ -162,12 +167,26 @@ def _merge(shape: Shape | None, live: Any, applied: Any, path: Path, changed: se
 
 
 def _merge_items(shape: Shape, live: list[Any], applied: list[Any], path: Path, changed: set[Path]) -> list[Any]:
-    stated = {item_step(shape, item): item for item in applied}
-    result = []
-    for item in live:
-        step = item_step(shape, item)
-        result.append(_merge(shape.element, item, stated.pop(step), (*path, step), changed) if step in stated else item)
-    return result + list(stated.values())
+    """The merged list. Items that are applied have the order in which they are; each of the others comes after the items before it in
+    `live`, as far as this is possible."""
+    before, stated = ([(item_step(shape, item), item) for item in items] for items in (live, applied))
+    known, wanted = dict(reversed(before)), {step for step, _ in stated}
+    shared = deque(step for step, _ in stated if step in known)
+    result: list[Any] = []
+    merged: set[str] = set()
+    at = 0
+    for step, item in stated:
+        while at < len(before) and before[at][0] != step and (before[at][0] not in wanted or (shared and before[at][0] != shared[0])):
+            if before[at][0] not in wanted:
+                result.append(before[at][1])
+            at += 1
+        result.append(_merge(shape.element, known[step], item, (*path, step), changed) if step in known else item)
+        merged.add(step)
+        if shared and shared[0] == step:
+            shared.popleft()
+        if at < len(before) and before[at][0] in merged:
+            at += 1
+    return result + [item for step, item in before[at:] if step not in wanted]
 
 
 def _tree(paths: Set[Path]) -> Tree:

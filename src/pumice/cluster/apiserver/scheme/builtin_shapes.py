@@ -15,6 +15,8 @@ from typing import Any
 
 from pumice.cluster.apiserver.scheme.schema import EITHER, OLDER_RULES, RULES, SCALARS, Shape
 
+#: types of which JSON leaves out a value that is zero or empty
+_LEFT_OUT = frozenset({"string", "int32", "int64", "number", "bool", "bytes", "list", "map"})
 _structs: dict[str, Shape] = {}
 _unread: dict[str, list[str]] = {}  #: the heading and the lines of structs that nobody has looked at
 _objects: set[str] = set()  #: top-level kinds among them
@@ -86,7 +88,7 @@ def _read(name: str) -> Shape:
         struct.numbers[int(number)] = field
         if "required" in options:
             struct.required = (*struct.required, field)
-        elif shape.kind in SCALARS and type_name[0] != "*" and "zero" not in options:
+        elif shape.kind in _LEFT_OUT and type_name[0] != "*" and "zero" not in options:
             struct.omitted.add(field)
     return _with_head(struct) if name in _objects else struct
 

@@ -126,14 +126,15 @@ class Storage:
         self._write(storage, kind_storage, WatchEvent("ADDED" if previous is None else "MODIFIED", key, obj, previous, self.version, body))
         return obj
 
-    def remove(self, storage: str, key: Key) -> Object:
-        """Remove an object. Returns its last state, with the version of its removal."""
+    def remove(self, storage: str, key: Key, last: Object | None = None) -> Object:
+        """Remove an object. Returns its last state (`last`, or as it was stored), with the version of its removal."""
         kind_storage = self.kind_storage(storage)
         previous = kind_storage.objects.pop(key)
         del kind_storage.keys[bisect_left(kind_storage.keys, key)]
         self.stored -= kind_storage.sizes.pop(key)
         self.version += 1
-        last = previous | {"metadata": previous["metadata"] | {"resourceVersion": str(self.version)}}
+        last = last or previous
+        last = last | {"metadata": last["metadata"] | {"resourceVersion": str(self.version)}}
         self._write(storage, kind_storage, WatchEvent("DELETED", key, last, previous, self.version, _encode(last)))
         return last
 
