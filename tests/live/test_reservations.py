@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from pumice.api.annotations import ESTIMATE
 from pumice.api.kinds import EVENTS, POD_GROUPS, PODS
 from pumice.extensions import plugins
@@ -61,5 +63,34 @@ def test_jobs_start_in_order_beside_plain_pods_of_the_same_scheduler() -> None:
             api.pod("plain", 1, scheduler="default-scheduler")
             await until(lambda: api.placed() == {"first-0": "a", "plain": "a"})
         assert not api.breaches
+
+    run(story())
+
+
+def test_a_job_without_pods_is_admitted_so_that_its_controller_makes_them() -> None:
+    async def story() -> None:
+        api = server("a", cpu=4)
+        async with scheduling(api, EASY) as scheduler:
+            await scheduler.synced.wait()
+            api.put(POD_GROUPS, "made", spec={"minMember": 1, "queue": "default"}, status={"phase": "Pending"})
+            await until(lambda: api.found(POD_GROUPS, "made")["status"]["phase"] == "Inqueue")
+
+    run(story())
+
+
+def test_what_the_action_enqueue_does_not_let_in_does_not_start() -> None:
+    async def story() -> None:
+        api = server("a", cpu=4)
+        enqueued = EASY.replace('"in-order"', '"enqueue, in-order"').replace("{name: gang}", "{name: gang}, {name: overcommit}")
+        async with scheduling(api, enqueued) as scheduler:
+            await scheduler.synced.wait()
+            for name in ("first", "second"):
+                api.put(POD_GROUPS, name, spec={"minMember": 1, "queue": "default", "minResources": {"cpu": "3"}})
+            await until(lambda: api.found(POD_GROUPS, "first").get("status", {}).get("phase") == "Inqueue")
+            api.pod("second-0", 1, group="second")
+            api.pod("first-0", 1, group="first")
+            await until(lambda: api.placed() == {"first-0": "a"})
+            await asyncio.sleep(60)
+            assert api.placed() == {"first-0": "a"}
 
     run(story())

@@ -85,9 +85,7 @@ class Allocate(Action):
                 session.fit_errors[next(iter(job.pending))] = NoDomain(session, f"no HyperNode can be used: {trouble}")
             else:
                 groups.append(alike)
-        if not enqueues:
-            for job in session.jobs(session.cluster.not_enqueued.values()):
-                session.set_phase(job, INQUEUE)
+        session.admit_all()
         return groups
 
     def may_be_placed(self, session: Session, job: Job) -> bool:

@@ -28,6 +28,7 @@ from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import EPSILON, INQUEUE, Job, OneOf, Task, Template
+from pumice.scheduler.model.half_placed import cut_short_at
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.place_tasks import TaskPlacer
 from pumice.scheduler.placement.room_over_time import Timetable, places
@@ -108,18 +109,20 @@ class Line:
     def _ends(self) -> PlannedEnds:
         return self.session.cluster.index(self._kind_of_ends)
 
-    def _may_start(self, alike: JobClass) -> bool:
-        if alike.first.is_pending:
-            for member in alike.members:
-                self.session.set_phase(member.job, INQUEUE)
-        return self.session.job_valid(alike.first) is None
+    def _may_start(self, job: Job) -> bool:
+        if job.is_pending:  # the action enqueue has not let it in
+            if cut_short_at(job) is None:
+                return False
+            self.session.set_phase(job, INQUEUE)
+        return self.session.job_valid(job) is None
 
     def _key(self, job: Job) -> Key:
         return (*self.session.job_plugin_key(job), job.created, next(iter(job.tasks.values())).number)
 
     def start_in_order(self, *, strict: bool) -> Job | None:
         """Start jobs in order. Return the first that does not fit and holds up the others, or None; `behind` has all jobs after it."""
-        groups = [alike for alike in self.session.waiting() if self._may_start(alike)]
+        self.session.admit_all()
+        groups = [alike for alike in self.session.waiting() if self._may_start(alike.first)]
         for alike in groups:
             if len(alike.members) > 1:
                 alike.members.sort(key=_came)

@@ -297,6 +297,12 @@ class Session(Questions):
             self.gathering.let_in(job)
         self.cluster.set_phase(job, phase)
 
+    def admit_all(self) -> None:
+        """Admit every job (phase Inqueue), also those without pods, for which their controllers wait; unless the action enqueue does so."""
+        if not self.policy.has_action("enqueue"):
+            for job in self.jobs(self.cluster.not_enqueued.values()):
+                self.set_phase(job, INQUEUE)
+
     def refuse_admission(self, job: Job, why: str) -> None:
         """Note why the job is not let in. A plugin calls this when its hook `job_enqueueable` answers Vote.REJECT."""
         self.not_admitted[job.uid] = why
