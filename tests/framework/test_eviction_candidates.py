@@ -27,7 +27,7 @@ def test_what_others_hold_is_known_of_each_queue_as_if_it_were_counted_for_it_al
         return bool(task.status & status.RUNNING) and task.job is not made.jobs["default/two"]
 
     with session(made, "gang") as opened, opened.statement() as statement:
-        everybody = EvictionCandidates(opened, opened.exposed("reclaimable"), lambda task: bool(task.status & status.RUNNING))
+        everybody = EvictionCandidates(opened, opened.evictable.exposed("reclaimable"), lambda task: bool(task.status & status.RUNNING))
         for gone in ("default/a-one", "default/a-two"):  # what happens meanwhile counts too
             statement.evict(made.tasks[gone], "test")
             shared = everybody.without([made.jobs["default/two"]], of_others)
@@ -50,7 +50,7 @@ def test_what_a_gang_holds_that_would_fall_below_its_minimum_is_no_room_to_be_ma
 
     def rows(*plugins: str) -> list[bool]:
         with session(made, *plugins) as opened:
-            found = EvictionCandidates(opened, opened.exposed("preemptable"), lambda task: task.status == status.RUNNING)
+            found = EvictionCandidates(opened, opened.evictable.exposed("preemptable"), lambda task: task.status == status.RUNNING)
             return found.rows(made.tasks["default/wanted"]).tolist()
 
     assert rows("gang") == [False, True]

@@ -426,6 +426,6 @@ def test_a_plugin_that_does_not_tell_whom_it_answers_alike_is_asked_for_each() -
     made = cluster(node("a").cpu(4), podgroup("g"), pod("one").gang("g"), pod("two").gang("g"))
     one, two = made.tasks.values()
     with session(made, Silent) as opened:
-        assert opened.eviction_cache_key("preemptable", one) != opened.eviction_cache_key("preemptable", two)
+        assert opened.evictable.eviction_cache_key("preemptable", one) != opened.evictable.eviction_cache_key("preemptable", two)
     with session(made, Telling) as opened:
-        assert opened.eviction_cache_key("preemptable", one) == opened.eviction_cache_key("preemptable", two)
+        assert opened.evictable.eviction_cache_key("preemptable", one) == opened.evictable.eviction_cache_key("preemptable", two)

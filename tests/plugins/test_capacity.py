@@ -61,18 +61,20 @@ def test_no_task_of_a_queue_may_go_that_holds_no_more_than_it_deserves(tiers: An
     with opened(made, *tiers) as session:
 
         def spares(*names: str) -> bool:
-            return not session.unspared("reclaimable", made.tasks["default/taker"], [made.tasks[f"default/{name}"] for name in names])
+            return not session.evictable.unspared(
+                "reclaimable", made.tasks["default/taker"], [made.tasks[f"default/{name}"] for name in names]
+            )
 
         assert [spares(name) for name in ("fair", "none", "greedy", "stray")] == [True, False, False, True]
         assert not spares("fair", "greedy")
         taker, gone = made.tasks["default/taker"], [made.tasks[f"default/{name}"] for name in ("none", "greedy")]
         with session.statement() as statement:
-            assert session.spared_rows("reclaimable", taker) is False
+            assert session.evictable.spared_rows("reclaimable", taker) is False
             statement.evict(gone[0], "test")
-            assert session.spared_rows("reclaimable", taker) is False
+            assert session.evictable.spared_rows("reclaimable", taker) is False
             statement.evict(gone[1], "test")
-            assert session.spared_rows("reclaimable", taker) is True  # no queue is left that holds what it does not deserve
-        assert session.spared_rows("reclaimable", taker) is False
+            assert session.evictable.spared_rows("reclaimable", taker) is True  # no queue is left that holds what it does not deserve
+        assert session.evictable.spared_rows("reclaimable", taker) is False
 
 
 def test_a_node_of_which_no_task_may_go_is_not_asked_again_until_a_task_of_such_a_queue_moves() -> None:
@@ -129,7 +131,7 @@ def test_a_queue_that_deserves_nothing_is_served_last_and_priority_goes_before_s
     running = [podgroup("r").queue("full").admitted(), pod("r").gang("r").on("n").cpu(1)]
     with opened(cluster(NODE, queues, running, podgroup("none").queue("none").admitted()), *TIERS) as session:
         by_name = session.cluster.queues
-        assert session.queue_key(by_name["full"]) < session.queue_key(by_name["none"])
+        assert session.orders.queue_key(by_name["full"]) < session.orders.queue_key(by_name["none"])
     jobs = [each for name in ("none", "full", "high") for each in (*podgroup(name).queue(name).admitted().pods(6, cpu=1),)]
     assert per_job(outcome(cluster(NODE, queues, running, jobs), *TIERS)) == {"high": 6, "full": 1, "none": 2}
 
@@ -283,8 +285,8 @@ def test_priority_comes_before_shares_in_a_tree() -> None:
 def test_leaves_come_before_inner_queues() -> None:
     made = cluster(NODE, dept("top"), dept("x", "top"), dept("fine").created(9))
     with opened(made, *TREE) as session:
-        assert session.queue_before(made.queues["fine"], made.queues["top"])
-        assert not session.queue_before(made.queues["top"], made.queues["fine"])
+        assert session.orders.queue_before(made.queues["fine"], made.queues["top"])
+        assert not session.orders.queue_before(made.queues["top"], made.queues["fine"])
 
 
 UNSOUND: list[tuple[str, list[Builder], set[str]]] = [
@@ -329,8 +331,8 @@ def test_unsound_queues_neither_take_nor_give() -> None:
     )
     with opened(made, *TREE) as session:
         queues, tasks = made.queues, list(made.jobs["default/x"].tasks.values())
-        assert session.reclaimable(made.tasks["default/f"], tasks) == []
-        assert session.reclaimable(made.tasks["default/w"], tasks) == []
+        assert session.evictable.permitted("reclaimable", made.tasks["default/f"], tasks) == []
+        assert session.evictable.permitted("reclaimable", made.tasks["default/w"], tasks) == []
         assert not session.preemptive(queues["x"], [made.tasks["default/w"]])
         assert not session.job_enqueueable(made.jobs["default/w"])
 
@@ -398,7 +400,7 @@ def test_victims_share_a_dimension_with_the_reclaimer() -> None:
     taker = [queue("taker").deserves(cpu=5), podgroup("t").queue("taker").admitted(), pod("t").gang("t").cpu(1)]
     with opened(cluster(NODE, loser, taker), *TIERS) as session:
         tasks = session.cluster.tasks
-        named = session.reclaimable(tasks["default/t"], [tasks["default/l-0"], tasks["default/l-1"]])
+        named = session.evictable.permitted("reclaimable", tasks["default/t"], [tasks["default/l-0"], tasks["default/l-1"]])
     assert [task.name for task in named] == ["l-1"]
 
 
@@ -455,8 +457,8 @@ def test_the_nearest_relatives_give_first() -> None:
     with opened(made, *TREE) as session:
         made_of = made.tasks
         queues = made.queues
-        assert session.victim_queue_before(queues["a1"], queues["b1"], queues["a2"])
-        assert not session.victim_queue_before(queues["b1"], queues["a1"], queues["a2"])
+        assert session.orders.victim_queue_before(queues["a1"], queues["b1"], queues["a2"])
+        assert not session.orders.victim_queue_before(queues["b1"], queues["a1"], queues["a2"])
         assert len(victim_order(session, made_of["default/a1-0"], made_of.values())) == 2
 
 

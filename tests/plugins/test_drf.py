@@ -30,18 +30,18 @@ def test_who_would_still_have_no_less_may_be_preempted(held: int, goes: bool) ->
     made = cluster(rich, poor, podgroup("waits").admitted().pods(1, cpu=1))
     with opened(made, "drf") as session:
         others = [t for t in made.tasks.values() if t.job and t.job.name == "rich"]
-        victims = session.preemptable(made.tasks["default/poor-0"], others)
-        assert bool(session.unspared("preemptable", made.tasks["default/poor-0"], others)) == goes
-        spared = session.spared_rows("preemptable", made.tasks["default/poor-0"])
+        victims = session.evictable.permitted("preemptable", made.tasks["default/poor-0"], others)
+        assert bool(session.evictable.unspared("preemptable", made.tasks["default/poor-0"], others)) == goes
+        spared = session.evictable.spared_rows("preemptable", made.tasks["default/poor-0"])
         assert isinstance(spared, np.ndarray) and spared.tolist() == [not goes, True]  # on the other node nobody has as much
-        assert session.spared_rows("reclaimable", made.tasks["default/poor-0"]) is True  # no plugin lets anybody go by this hook
+        assert session.evictable.spared_rows("reclaimable", made.tasks["default/poor-0"]) is True  # no plugin lets anybody go by this hook
     assert bool(victims) == goes
 
 
 def test_a_pod_of_no_job_is_no_victim() -> None:
     made = cluster(node("n").cpu(4), pod("stray").on("n").cpu(1), podgroup("a").admitted(), pod("a").gang("a").cpu(1))
     with opened(made, "drf") as session:
-        assert session.preemptable(made.tasks["default/a"], [made.tasks["default/stray"]]) == []
+        assert session.evictable.permitted("preemptable", made.tasks["default/a"], [made.tasks["default/stray"]]) == []
 
 
 # -- hierarchy
@@ -120,7 +120,7 @@ def test_the_first_tier_that_tells_queues_apart_decides(tiers: tuple[str, ...], 
         ],
     )
     with opened(made, *tiers) as session:
-        in_order = session.in_queue_order([made.queues["a"], made.queues["b"]])
+        in_order = session.orders.in_queue_order([made.queues["a"], made.queues["b"]])
     assert in_order[0].name == first
 
 
@@ -137,7 +137,7 @@ def test_finished_jobs_do_not_make_a_queue_hungry() -> None:
         ]
         made = cluster(node("n").cpu(9), a, b)
         with opened(made, *TREE) as session:
-            return session.queue_before(made.queues["a"], made.queues["b"])
+            return session.orders.queue_before(made.queues["a"], made.queues["b"])
 
     assert order("Completed")
     assert not order("Pending")
@@ -150,7 +150,7 @@ def test_pods_that_have_finished_count_among_what_a_job_asks_for(also: PodBuilde
     b = [branch("b", "root/b", "1/1"), podgroup("b").queue("b").admitted(), pod("b").gang("b").on("n").cpu(1), also.gang("b").cpu(1)]
     made = cluster(node("n").cpu(9), a, b)
     with opened(made, *TREE) as session:
-        assert session.queue_before(made.queues["b"], made.queues["a"])
+        assert session.orders.queue_before(made.queues["b"], made.queues["a"])
 
 
 def test_room_is_reclaimed_for_the_needier_branch_until_it_is_no_longer_needier() -> None:
@@ -170,12 +170,12 @@ def test_asking_for_victims_leaves_the_shares_as_they_were() -> None:
     )
     with opened(made, "{name: drf, enableHierarchy: true}") as session:
         tree = session.plugin("drf").tree
-        assert session.queue_before(made.queues["b"], made.queues["a"])
+        assert session.orders.queue_before(made.queues["b"], made.queues["a"])
         before = [(node.share, node.saturated) for node in tree.root.children.values()]
         existing = [task for task in made.tasks.values() if task.node >= 0]
-        named = session.reclaimable(made.tasks["default/b"], existing)
-        assert session.unspared("reclaimable", made.tasks["default/b"], existing) == existing
-        assert session.queue_before(made.queues["b"], made.queues["a"])
+        named = session.evictable.permitted("reclaimable", made.tasks["default/b"], existing)
+        assert session.evictable.unspared("reclaimable", made.tasks["default/b"], existing) == existing
+        assert session.orders.queue_before(made.queues["b"], made.queues["a"])
         assert [(node.share, node.saturated) for node in tree.root.children.values()] == before
     assert [task.name for task in named] == [f"a-{number}" for number in range(4)]
 

@@ -126,10 +126,11 @@ def test_a_gang_is_never_cut_below_its_minimum(least: int, running: int, gone: i
     made = cluster(node("n").cpu(9), podgroup("a", least).admitted(), existing, podgroup("b").admitted(), pod("b").gang("b").cpu(1))
     with opened(made, "gang") as session:
         candidates = [task for task in made.tasks.values() if task.node >= 0]
-        for ask in (session.preemptable, session.reclaimable):
-            assert [task.name for task in ask(made.tasks["default/b"], candidates)] == [f"a-{n}" for n in range(gone)]
-            assert session.spared_rows("preemptable", made.tasks["default/b"]) is (gone == 0)
-        assert session.unified_evictable(None, candidates) == candidates
+        for hook in ("preemptable", "reclaimable"):
+            permitted = session.evictable.permitted(hook, made.tasks["default/b"], candidates)
+            assert [task.name for task in permitted] == [f"a-{n}" for n in range(gone)]
+            assert session.evictable.spared_rows("preemptable", made.tasks["default/b"]) is (gone == 0)
+        assert session.evictable.permitted("unified_evictable", None, candidates) == candidates
 
 
 def test_a_job_starves_below_its_minimum_and_pending_best_effort_pods_do_not_feed_it() -> None:

@@ -34,7 +34,7 @@ def test_who_is_free_to_go(what: str, budgets: list[Builder], labels: list[Thing
     made = cluster(node("n").cpu(8), podgroup("low").admitted(), victims, budgets)
     with opened(made, "pdb") as session:
         tasks = list(made.tasks.values())
-        named = session.reclaimable(tasks[0], tasks)
+        named = session.evictable.permitted("reclaimable", tasks[0], tasks)
         assert session.victim_tasks(tasks) == []
     assert [task.name for task in named] == [f"v-{number}" for number in free]
 

@@ -36,7 +36,7 @@ def test_the_sub_group_with_the_most_important_task_is_served_first() -> None:
 def victims(made: Cluster, preemptor: str) -> list[str]:
     with opened(made, "priority") as session:
         existing = [task for task in made.tasks.values() if task.node >= 0]
-        return [task.name for task in session.preemptable(made.tasks[f"default/{preemptor}"], existing)]
+        return [task.name for task in session.evictable.permitted("preemptable", made.tasks[f"default/{preemptor}"], existing)]
 
 
 def test_tasks_of_less_important_jobs_and_less_important_tasks_of_the_own_job_may_go() -> None:
@@ -56,19 +56,19 @@ def test_nobody_may_lose_tasks_to_others_while_none_that_runs_is_less_important_
     waiting = [pod("low-waits").gang("low-waits").cpu(1), pod("low-grows-1").gang("low-grows").cpu(1)]
     made = cluster(CLASSES, node("n").cpu(2), jobs, running, waiting)
     with opened(made, "priority") as session:  # a job might still evict its own less important tasks
-        assert session.exposed("preemptable") == {made.jobs["default/low-grows"]}
+        assert session.evictable.exposed("preemptable") == {made.jobs["default/low-grows"]}
     made.remove("Pod", "default/low-grows-1")
     with opened(made, "priority") as session:
-        assert not session.exposed("preemptable") and not session.exposes_any("preemptable")
+        assert not session.evictable.exposed("preemptable") and not session.evictable.exposes_any("preemptable")
     for each in (podgroup("high").priority_class("high").admitted(), pod("high").gang("high").cpu(1)):
         made.put(*each.build())
     with opened(made, "priority") as session:
-        assert session.exposed("preemptable") == set(made.jobs.values())
-        spared = {name: session.spared_rows("preemptable", made.tasks[f"default/{name}"]) for name in ("high", "low-waits")}
+        assert session.evictable.exposed("preemptable") == set(made.jobs.values())
+        spared = {name: session.evictable.spared_rows("preemptable", made.tasks[f"default/{name}"]) for name in ("high", "low-waits")}
         assert spared == {"high": False, "low-waits": True}
     made.put(*pod("low-grows-1").gang("low-grows").cpu(1).build())
     with opened(made, "priority") as session:  # it might evict its own tasks
-        assert session.spared_rows("preemptable", made.tasks["default/low-grows-1"]) is False
+        assert session.evictable.spared_rows("preemptable", made.tasks["default/low-grows-1"]) is False
 
 
 class Context:
@@ -140,4 +140,4 @@ def test_nor_is_anything_of_the_system_namespace() -> None:
     system = pod("v", "kube-system").gang("low").on("n").cpu(1)
     made = cluster(node("n").cpu(1), system, podgroup("high").admitted(), pod("p").gang("high").cpu(1))
     with opened(made, "conformance") as session:
-        assert session.reclaimable(made.tasks["default/p"], [made.tasks["kube-system/v"]]) == []
+        assert session.evictable.permitted("reclaimable", made.tasks["default/p"], [made.tasks["kube-system/v"]]) == []

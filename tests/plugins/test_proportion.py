@@ -82,11 +82,11 @@ def test_the_queue_that_has_less_of_what_it_deserves_is_served_first() -> None:
         podgroup("b").queue("b").admitted().pods(9, cpu=1),
     )
     with opened(made, *TIERS) as session:  # 2 of 6 and 1 of 2
-        assert session.queue_key(made.queues["a"]) < session.queue_key(made.queues["b"])
+        assert session.orders.queue_key(made.queues["a"]) < session.orders.queue_key(made.queues["b"])
         two = made.dimensions.nothing()
         two[0, CPU] = 2000
         made.queues["a"].holding += two
-        assert session.queue_key(made.queues["a"]) > session.queue_key(made.queues["b"])
+        assert session.orders.queue_key(made.queues["a"]) > session.orders.queue_key(made.queues["b"])
         made.queues["a"].holding -= two
 
 
@@ -228,7 +228,7 @@ def test_victims_of_no_job_or_unknown_queue_are_passed_over() -> None:
         node("n").cpu(4), queue("a"), podgroup("a").queue("a").admitted(), pod("p").gang("a").cpu(1), pod("stray").on("n").cpu(1)
     )
     with opened(made, *TIERS) as session:
-        assert session.reclaimable(made.tasks["default/p"], [made.tasks["default/stray"]]) == []
+        assert session.evictable.permitted("reclaimable", made.tasks["default/p"], [made.tasks["default/stray"]]) == []
 
 
 CHANGES: dict[str, Builder | list[Builder]] = {
@@ -266,16 +266,19 @@ def test_only_jobs_of_queues_that_hold_more_than_they_deserve_may_lose_tasks() -
     with opened(made, *TIERS) as session:
         assert [job.name for job in session.plugin("proportion").exposes()] == ["rich"]
     with opened(made, "{name: proportion}, predicates") as session:
-        assert session.exposes_any("reclaimable") and session.exposed("reclaimable") == {made.jobs["default/rich"]}
-        assert not session.exposes_any("preemptable")
+        assert session.evictable.exposes_any("reclaimable") and session.evictable.exposed("reclaimable") == {made.jobs["default/rich"]}
+        assert not session.evictable.exposes_any("preemptable")
         waits, runs = made.tasks["default/poor-1"], made.tasks["default/rich-0"]
-        assert session.unspared("reclaimable", waits, [runs]) == [runs] and session.spared_rows("reclaimable", waits) is False
+        assert (
+            session.evictable.unspared("reclaimable", waits, [runs]) == [runs]
+            and session.evictable.spared_rows("reclaimable", waits) is False
+        )
     made.remove("Pod", "default/rich-3")
     made.remove("Pod", "default/rich-2")
     with opened(made, *TIERS) as session:
         assert not [*session.plugin("proportion").exposes()]
     with opened(made, "{name: proportion}, predicates") as session:
-        assert not session.exposes_any("reclaimable") and not session.unspared("reclaimable", waits, [runs])
-        assert session.spared_rows("reclaimable", waits) is True
+        assert not session.evictable.exposes_any("reclaimable") and not session.evictable.unspared("reclaimable", waits, [runs])
+        assert session.evictable.spared_rows("reclaimable", waits) is True
     with opened(made, "gang", "{name: proportion, enabledAllocatable: false}, predicates") as session:  # then it may come to hold more
         assert session.plugin("proportion").exposes() is None

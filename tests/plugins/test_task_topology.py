@@ -133,7 +133,7 @@ def test_the_fullest_bucket_is_served_first_and_the_strongest_role_in_it() -> No
         pod("j-x-0").gang("j").cpu(1),
     ]
     session = opened(wishes("ps,worker;evaluator", "evaluator,worker;ps,evaluator"), node("n").cpu(8), *things)
-    tasks = sorted(session.cluster.jobs["default/j"].pending.values(), key=session.task_key)
+    tasks = sorted(session.cluster.jobs["default/j"].pending.values(), key=session.orders.task_key)
     assert [task.name for task in tasks] == ["j-ps-0", "j-worker-0", "j-worker-1", "j-evaluator-0", "j-chief-0", "j-x-0"]
 
 

@@ -21,7 +21,6 @@ from pumice.api.plural import counted
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import PODS, Cluster, Job, Task, Vector
 
@@ -163,7 +162,7 @@ def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tup
     if most < wanted:
         return missing_room.headline_of_gang(Missing(wanted, 0, tasks), most), f"a gang of {most} would fit"
     limit = session.topology.limit(job)
-    is_unheeded = job.group is not None and why_unheeded(job.group, session.policy)
+    is_unheeded = job.group is not None and session.policy.why_topology_is_unheeded(job.group)
     if limit is None or is_unheeded or not session.topology.tree.ready:
         return None, ""
     domains = [domain for domain in session.topology.tree.all if domain.tier <= limit]

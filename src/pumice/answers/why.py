@@ -26,7 +26,6 @@ from pumice.answers.workloads import resting
 from pumice.api.plural import counted, part_of, plural
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import INQUEUE, Cluster, Job, Task, status
 
@@ -83,7 +82,7 @@ class Asked:
     def _unheeded(self, subject: Subject) -> str:
         """Which demand of the subject's PodGroup has no effect in this configuration; empty if none."""
         job = self._cluster.tasks[subject.key].job if subject.kind == "pod" else self._cluster.jobs.get(subject.key)
-        return why_unheeded(job.group, self._policy) if job is not None and job.group is not None else ""
+        return self._policy.why_topology_is_unheeded(job.group) if job is not None and job.group is not None else ""
 
     def stands(self, subject: Subject) -> Why:
         """How the subject stands, with the pods that exist by now and no others."""

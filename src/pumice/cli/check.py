@@ -13,7 +13,6 @@ from pumice.api.manifests import Objects
 from pumice.cli.inputs import Inputs, input_options, load, warn
 from pumice.cli.tables import say
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.topology import why_unheeded
 
 
 @click.command()
@@ -52,5 +51,5 @@ def _fit(inputs: Inputs, against: tuple[str, ...], objects: Objects, now: float)
 
 def _warn_of_topologies(objects: Objects, policy: Policy) -> None:
     for group in objects.of("PodGroup"):
-        if why := why_unheeded(group, policy):
+        if why := policy.why_topology_is_unheeded(group):
             warn(f"PodGroup {group.metadata.namespace or 'default'}/{group.metadata.name}: {why}")

@@ -13,7 +13,6 @@ from pumice.api.defaults import ROOT_QUEUE
 from pumice.api.plural import plural
 from pumice.api.selectors import matches
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.framework.world import World
 from pumice.scheduler.model import COMPLETED, PODS, Cluster, Dimensions, Queue, Vector, status
 
@@ -90,7 +89,7 @@ def never_fits(cluster: Cluster, policy: Policy, now: float, world: World) -> It
 def unheeded_topologies(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
     """Find waiting jobs whose hard network topology no plugin observes."""
     for uid, job in sorted({**cluster.waiting, **cluster.not_enqueued}.items()):
-        if job.group is not None and why_unheeded(job.group, policy):
+        if job.group is not None and policy.why_topology_is_unheeded(job.group):
             text = "its hard network topology has no effect: no plugin heeds it"
             yield Finding("topology-unheeded", Level.WARNING, f"podgroup/{uid}", text, "Add network-topology-aware to the plugins")
 

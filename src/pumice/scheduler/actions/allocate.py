@@ -12,7 +12,6 @@ from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.startable_jobs import StartableJobs
-from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.model import INQUEUE, Job, Queue
 from pumice.scheduler.model.half_placed import cut_short_at
 from pumice.scheduler.placement.domains import Choice, Domains
@@ -79,7 +78,7 @@ class Allocate(Action):
                 session.set_phase(job, INQUEUE)
             if not self.may_be_placed(session, job):
                 continue
-            if job.asks_for_topology and job.group is not None and (why := why_unheeded(job.group, session.policy)):
+            if job.asks_for_topology and job.group is not None and (why := session.policy.why_topology_is_unheeded(job.group)):
                 session.event(job, "Warning", "NetworkTopologyIgnored", why)
             if job.asks_for_topology and (trouble := session.topology.tree.trouble):
                 session.fit_errors[next(iter(job.pending))] = NoDomain(session, f"no HyperNode can be used: {trouble}")

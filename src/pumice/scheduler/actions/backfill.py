@@ -29,13 +29,13 @@ class Backfill(Action):
             assert job.queue is not None
             by_queue.setdefault(job.queue.name, []).append(job)
         tasks = {job.uid: self._tasks(session, job, clearing) for job in jobs}
-        for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
-            for job in sorted(by_queue[queue.name], key=session.job_key):
+        for queue in session.orders.in_queue_order(session.cluster.queues[name] for name in by_queue):
+            for job in sorted(by_queue[queue.name], key=session.orders.job_key):
                 self._serve(session, job, tasks[job.uid], clearing)
 
     def _serve(self, session: Session, job: Job, tasks: list[Task], clearing: Mask) -> None:
         with session.statement() as statement:
-            for task in sorted(tasks, key=session.task_key):
+            for task in sorted(tasks, key=session.orders.task_key):
                 self._place(session, task, statement, clearing)
             if session.job_ready(job):
                 statement.commit()

@@ -97,7 +97,7 @@ class Comeback(Action):
         session.together({job.uid: job for job in self._holders})
         groups = [alike for alike in session.alike if any(member.job in self._holders for member in alike.members)]
         jobs = [job for alike in groups for job in apart(session, alike) if job in self._holders]
-        for job in sorted(jobs, key=session.job_key):
+        for job in sorted(jobs, key=session.orders.job_key):
             self._serve(session, job, self._holders[job], allocate, placing, domains)
 
     def next_turn(self, session: Session) -> float:

@@ -56,8 +56,8 @@ class Consolidate(Action):
             return
         waiting = by_queue(alike for alike in session.waiting() if self._may_get_room(session, alike.first))
         makers = MakingRoom(session, self.args)
-        for queue in session.in_queue_order(session.cluster.queues[name] for name in waiting):
-            turns = Turns(session, waiting[queue.name], session.job_key)
+        for queue in session.orders.in_queue_order(session.cluster.queues[name] for name in waiting):
+            turns = Turns(session, waiting[queue.name], session.orders.job_key)
             while (job := turns.pop()) and not session.overused(queue):
                 makers.serve(job)
         if makers.in_vain:

@@ -24,8 +24,8 @@ from msgspec import Struct, field
 from pumice.api import duration, rfc3339
 from pumice.scheduler.framework.job_class_turns import Turns, apart
 from pumice.scheduler.framework.job_classes import JobClass
+from pumice.scheduler.framework.orders import Key
 from pumice.scheduler.framework.policy import Action
-from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import EPSILON, INQUEUE, Job, OneOf, Task, Template
 from pumice.scheduler.model.half_placed import cut_short_at
@@ -117,7 +117,7 @@ class Line:
         return self.session.job_valid(job) is None
 
     def _key(self, job: Job) -> Key:
-        return (*self.session.job_plugin_key(job), job.created, next(iter(job.tasks.values())).number)
+        return (*self.session.orders.job_plugin_key(job), job.created, next(iter(job.tasks.values())).number)
 
     def start_in_order(self, *, strict: bool) -> Job | None:
         """Start jobs in order. Return the first that does not fit and holds up the others, or None; `behind` has all jobs after it."""

@@ -40,13 +40,13 @@ class Preempt(Action):
 
     def run(self, session: Session) -> None:
         starving = by_queue(alike for alike in session.awake() if self._may_preempt(session, alike.first))
-        exposed = session.exposed("preemptable")
+        exposed = session.evictable.exposed("preemptable")
         most = EvictionCandidates(session, exposed, _may_go).most
         among = partial(StartableJobs, session, partial(self._may_preempt, session), evictable=most, hook="preemptable", frees_queues=True)
         between, within = among(), among(one_by_one=True)
         names = dict.fromkeys([*starving, *between.queues(), *within.queues()])
-        for queue in session.in_queue_order(session.cluster.queues[name] for name in names):
-            turns = Turns(session, [*starving.get(queue.name, ()), *between.of(queue)], session.job_key)
+        for queue in session.orders.in_queue_order(session.cluster.queues[name] for name in names):
+            turns = Turns(session, [*starving.get(queue.name, ()), *between.of(queue)], session.orders.job_key)
             self._between_jobs(session, queue, turns, exposed)
             again = Turns(session, [*(alike for alike in turns.groups if alike.wakes is None), *within.of(queue)], age)
             while job := again.pop():
@@ -106,7 +106,11 @@ class PreemptSearch(Search):
     def evictor_class(self, task: Task) -> Hashable:
         job = task.job
         assert job is not None
-        return self.session.eviction_cache_key("preemptable", task), task.best_effort, job.uid if job.count(status.PREEMPTABLE) else ""
+        return (
+            self.session.evictable.eviction_cache_key("preemptable", task),
+            task.best_effort,
+            job.uid if job.count(status.PREEMPTABLE) else "",
+        )
 
     def eligible(self, task: Task, row: int) -> list[Task]:
         return [victim for victim in self.candidates.victims(row) if self._concerns(task, victim)]

@@ -33,7 +33,7 @@ class Reclaim(Action):
     reads_only_state = True
 
     def run(self, session: Session) -> None:
-        everybody = EvictionCandidates(session, session.exposed("reclaimable"), _may_go, "reclaimable")
+        everybody = EvictionCandidates(session, session.evictable.exposed("reclaimable"), _may_go, "reclaimable")
         hopes = StartableJobs(session, partial(self._may_reclaim, session), evictable=everybody.most, hook="reclaimable", takes_room=True)
         starving = [alike for alike in session.awake() if self._may_reclaim(session, alike.first)]
         waiting = JobsByQueue(session, starving, hopes, each_once=True)
@@ -64,7 +64,7 @@ class ReclaimSearch(Search):
         return not task.template.never_preempts and self.session.preemptive(task.job.queue, [task])
 
     def evictor_class(self, task: Task) -> Hashable:
-        return self.session.eviction_cache_key("reclaimable", task)
+        return self.session.evictable.eviction_cache_key("reclaimable", task)
 
     def eligible(self, task: Task, row: int) -> list[Task]:
         return self.candidates.victims(row)

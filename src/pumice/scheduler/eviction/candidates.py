@@ -38,7 +38,7 @@ class SparedRows:
 
     def ask(self, evictor: Task, row: int) -> None:
         victims = [task for task in self._session.nodes.tasks[row].values() if self._eligible(task)]
-        self.now()[row] = not self._session.unspared("reclaimable", evictor, victims)
+        self.now()[row] = not self._session.evictable.unspared("reclaimable", evictor, victims)
 
 
 class EvictionCandidates:
@@ -90,7 +90,7 @@ class EvictionCandidates:
         for row in {change.row for change in log[self._position :]}:
             self._recount(row)
         self._position = len(log)
-        self._exposes_any = self._session.exposes_any(self._hook)
+        self._exposes_any = self._session.evictable.exposes_any(self._hook)
 
     def _recount(self, row: int) -> None:
         self._sums[:, row] = held_by((task for task in self.victims(row) if task.job in self._exposed), len(self._sums))
@@ -101,7 +101,7 @@ class EvictionCandidates:
     def rows(self, task: Task) -> Mask:
         """The nodes where the task could fit if all eligible victims were evicted that plugins do not spare."""
         self._catch_up()
-        enough, spared = self._nodes.alive.copy(), self._session.spared_rows(self._hook, task)
+        enough, spared = self._nodes.alive.copy(), self._session.evictable.spared_rows(self._hook, task)
         if self.spared is not None:
             spared = spared | self.spared.now()
         counts = np.logical_not(spared)

@@ -115,7 +115,7 @@ class Attempt:
         all_ = roster.offer(need, lambda rank_keys: action.in_order(session, self.tasks[0], rank_keys))
         context = Context(action.name, self.job, self.tasks[0], self.domain)
         victims = session.past_evictions.sparing(self.tasks[0], all_.tasks)
-        offer = all_.approved(session.unified_evictable(context, victims), whole=action.args.whole)
+        offer = all_.approved(session.evictable.permitted("unified_evictable", context, victims), whole=action.args.whole)
         return offer if len(offer) else None
 
     # -- which bundles go

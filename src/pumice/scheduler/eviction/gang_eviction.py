@@ -40,8 +40,8 @@ class GangEviction(Action):
         hopes = self._hopes(session)
         session.topology.trials_count = False
         rosters = Rosters(session)
-        for queue in session.in_queue_order(session.cluster.queues[name] for name in dict.fromkeys([*starving, *hopes.queues()])):
-            turns = Turns(session, [*starving.get(queue.name, ()), *hopes.of(queue)], session.job_key)
+        for queue in session.orders.in_queue_order(session.cluster.queues[name] for name in dict.fromkeys([*starving, *hopes.queues()])):
+            turns = Turns(session, [*starving.get(queue.name, ()), *hopes.of(queue)], session.orders.job_key)
             while job := turns.pop():
                 self._serve(session, queue, job, rosters)
         session.topology.trials_count = True

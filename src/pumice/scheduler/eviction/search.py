@@ -116,7 +116,7 @@ class Search:
         """Tasks on a node that may go for this one, the least important first. None, without asking all that plugins know, if there is too
         little room even when all are gone that might go."""
         session, eligible = self.session, self.eligible(task, row)
-        victims = session.unspared(self.hook, task, eligible)
+        victims = session.evictable.unspared(self.hook, task, eligible)
         if not victims and self.candidates.spared is not None:
             self.candidates.spared.ask(task, row)
         is_enough = could_fit(session, task, row, victims)
@@ -158,7 +158,7 @@ class Search:
 
 def in_task_order(session: Session, job: Job) -> list[Task]:
     """The job's pending tasks without gates, the most important first."""
-    return sorted((task for task in job.pending.values() if not task.gated), key=session.task_key)
+    return sorted((task for task in job.pending.values() if not task.gated), key=session.orders.task_key)
 
 
 def task_class(session: Session, task: Task) -> Hashable:

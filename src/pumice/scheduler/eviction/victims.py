@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct, field
 
-from pumice.scheduler.framework.questions import Key
+from pumice.scheduler.framework.orders import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Queue, Task
 
@@ -19,8 +19,7 @@ def permitted_victims(session: Session, preemptor: Task, candidates: list[Task],
     important pods first."""
     candidates = session.past_evictions.sparing(preemptor, candidates)
     in_order = victim_order(session, preemptor, candidates)
-    ask = session.preemptable if hook == "preemptable" else session.reclaimable
-    accepted = {task.uid for task in ask(preemptor, in_order)}
+    accepted = {task.uid for task in session.evictable.permitted(hook, preemptor, in_order)}
     return [task for task in in_order if task.uid in accepted]
 
 
@@ -38,7 +37,7 @@ def victim_order(session: Session, preemptor: Task, victims: Iterable[Task]) -> 
 
 def _importance(session: Session, task: Task) -> Key:
     assert task.job is not None
-    return (*session.job_plugin_key(task.job), *session.task_key(task))
+    return (*session.orders.job_plugin_key(task.job), *session.orders.task_key(task))
 
 
 def victim_queues(session: Session, preemptor: Task, names: Iterable[str]) -> list[Queue]:
@@ -49,7 +48,7 @@ def victim_queues(session: Session, preemptor: Task, names: Iterable[str]) -> li
         return queues
 
     def compare(left: Queue, right: Queue) -> int:
-        return -1 if session.victim_queue_before(left, right, own) else 1
+        return -1 if session.orders.victim_queue_before(left, right, own) else 1
 
     return sorted(queues, key=cmp_to_key(compare))
 

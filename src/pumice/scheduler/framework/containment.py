@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -22,10 +22,6 @@ from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Ru
 from pumice.scheduler.engine.rules import Unscored
 from pumice.scheduler.framework.hook_answers import UNSCHEDULABLE, Refusal, Vote
 from pumice.scheduler.model import Job, Queue, Task
-
-if TYPE_CHECKING:
-    from pumice.scheduler.framework.plugin import Plugin
-    from pumice.scheduler.framework.policy import Action
 
 LONGEST = 300  #: characters that are kept of an exception's message
 
@@ -48,10 +44,17 @@ class WrongAnswer(Exception):
     """An answer that the hook does not allow. The text says what the hook must answer."""
 
 
+class Named(Protocol):
+    """A plugin or an action."""
+
+    @property
+    def name(self) -> str: ...
+
+
 class Guard:
     """Calls one plugin or action, and reports each failure to `tell`, with the job or task that it was asked about."""
 
-    def __init__(self, plugin: Plugin | Action, tell: Callable[[Failure, Any], None], kind: str = "plugin") -> None:
+    def __init__(self, plugin: Named, tell: Callable[[Failure, Any], None], kind: str = "plugin") -> None:
         self.plugin = plugin
         self._kind = kind
         self._tell = tell
@@ -90,7 +93,7 @@ def is_ours(outsider: type) -> bool:
     return all(kind is object or kind.__module__.startswith("pumice.") for kind in outsider.__mro__)
 
 
-def _place(plugin: Plugin | Action, error: Exception, method: Callable[..., Any]) -> tuple[str, int]:
+def _place(plugin: Named, error: Exception, method: Callable[..., Any]) -> tuple[str, int]:
     """File and line of the innermost frame of the exception in the plugin's own files. If there is none, or the answer was wrong, where
     the method begins."""
     code = getattr(getattr(method, "__func__", method), "__code__", None)

@@ -151,7 +151,7 @@ class JobClasses:
             self._forget(job.uid)
             if job.queue is None or not (job.pending or (job.is_pending and not job.tasks)):
                 continue
-            if not _is_plain(job) or job.uid in self._in_loops or session.queues_need_comparing:  # there each job has its own turn
+            if not _is_plain(job) or job.uid in self._in_loops or session.orders.queues_need_comparing:  # there each job has its own turn
                 self._take_in(job, job.uid, None)
                 continue
             roughly = _roughly(job)
@@ -219,7 +219,7 @@ def _class_key(session: Session, job: Job) -> Hashable:
     """The class of a plain job: equal for jobs that are alike."""
     assert job.queue is not None
     tasks = list(job.tasks.values())
-    order = sorted(range(len(tasks)), key=lambda number: session.task_key(tasks[number]))
+    order = sorted(range(len(tasks)), key=lambda number: session.orders.task_key(tasks[number]))
     return (
         *(job.queue.name, job.namespace, job.priority, job.min_member, *job.role_minimum.items()),
         *(job.preemptable, job.never_preempted, job.zone, job.beyond, job.phase == INQUEUE or _least(job)),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct, field
 
+from pumice.api.volcano import PodGroup
 from pumice.scheduler.framework.hooks import HOOKS, RULE_HOOKS
 from pumice.scheduler.framework.plugin import NoArgs, Plugin
 
@@ -139,3 +140,10 @@ class Policy(Struct, frozen=True, dict=True):
 
     def has_plugin(self, name: str) -> bool:
         return any(choice.plugin.name == name for tier in self.tiers for choice in tier)
+
+    def why_topology_is_unheeded(self, group: PodGroup) -> str:
+        """Why a hard network topology of the PodGroup has no effect; empty if it has an effect, or if there is none."""
+        asked = [group.spec.network_topology, *(part.network_topology for part in group.spec.sub_group_policy or ())]
+        if self.has_hook("hyper_node_gradient_for_job") or not any(topology and topology.mode != "soft" for topology in asked):
+            return ""
+        return "its hard network topology has no effect: add the plugin network-topology-aware to the scheduler's configuration"

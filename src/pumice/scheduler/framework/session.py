@@ -1,6 +1,6 @@
 """The session: one cycle's transaction on the kept state. What was decided stays; everything else is undone when the session closes.
 
-The questions that actions put to plugins are in `questions.py`.
+The questions that actions put to plugins are in `questions.py`, `orders.py` and `evictable_tasks.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pumice.scheduler.framework.statement import LastTry, Statement
 from pumice.scheduler.framework.topology import Topology
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model import INQUEUE, Cluster, Job, Mask, Task, Template, Vector, status
+from pumice.scheduler.model import INQUEUE, Cluster, Job, Mask, Queue, Task, Template, Vector, status
 
 Shortfalls = dict[tuple[str, str, Template], tuple[str, tuple[Shortage, ...]]]  #: by queue, kind of limit and template
 
@@ -92,7 +92,7 @@ class Session(Questions):
         cluster.refresh_sums(anew=not policy.shortcuts)
         self._ask(OpenPlugins.of(self, guarded=guarded))
         in_full = observer.needs_full_cycles or guarded or not policy.shortcuts
-        one_by_one = in_full or not self.compares_by_state or not policy.places_gangs
+        one_by_one = in_full or not self.orders.compares_by_state or not policy.places_gangs
         self.job_classes: JobClasses | None = JobClasses.of(self) if policy.reads_only_state and not one_by_one else None
 
     def __enter__(self) -> Session:
@@ -171,6 +171,11 @@ class Session(Questions):
         """The dictionary in which a plugin keeps what it needs in later cycles."""
         kept: dict[str, Any] = self.cluster.memory.setdefault(plugin, {})
         return kept
+
+    @cached_property
+    def queues(self) -> list[Queue]:
+        """The existing queues, the oldest first."""
+        return sorted((queue for queue in self.cluster.queues.values() if queue.exists), key=lambda queue: (queue.created, queue.name))
 
     def jobs(self, among: Iterable[Job]) -> list[Job]:
         """The jobs among these that have a PodGroup and an existing queue, the oldest first."""

@@ -51,7 +51,7 @@ class StartableJobs:
         self._hook = hook
         self._left: tuple[int, Mask] = (-1, np.zeros(0, bool))  #: which slots have room without evictions, and the session's changes then
         self._one_by_one = one_by_one
-        self._has_all_turns = session.queues_need_comparing
+        self._has_all_turns = session.orders.queues_need_comparing
         knows_limits = session.plugins.are_trusted and bool(session.plugins.flat["queue_room"]) and not self._has_all_turns
         self._limits_queues = knows_limits and not (frees_queues and evictable is not None)
         one = np.ones_like(needs.least)
@@ -174,7 +174,7 @@ class StartableJobs:
         if self._one_by_one and not self._needs.holds[slot]:
             return True
         by_template = {task.template: task for task in job.pending.values()}
-        spared = (self._session.spared_rows(self._hook, task) for task in by_template.values())
+        spared = (self._session.evictable.spared_rows(self._hook, task) for task in by_template.values())
         return all(rows if isinstance(rows, bool) else rows.all() for rows in spared)
 
     def _has_room_left(self, slot: int) -> bool:

@@ -88,7 +88,7 @@ class Statement(Moves):
                 decisions.binds.append(Bind(task, task.node_name, self.session.annotations.pop(task.uid, {})))
                 self.cluster.decide(task)
             elif operation.action:
-                permitted_by = self.session.permitted_by(task)
+                permitted_by = self.session.evictable.permitted_by(task)
                 decisions.evictions.append(Evict(task, task.node_name, operation.beneficiary, operation.action, permitted_by))
             elif task.status == status.PIPELINED:
                 self.session.undecided.append(operation)

@@ -8,19 +8,10 @@ is looked up when it is first needed, and grows with what the session decides.
 from enum import Enum
 from functools import reduce
 
-from pumice.api.volcano import NetworkTopology, PodGroup
+from pumice.api.volcano import NetworkTopology
 from pumice.scheduler.framework.journal import StateJournal
-from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, HyperNode, Job, SubJob, status
 from pumice.scheduler.model.hypernodes import hypernodes_of
-
-
-def why_unheeded(group: PodGroup, policy: Policy) -> str:
-    """Why a hard network topology of the PodGroup has no effect; empty if it has an effect, or if there is none."""
-    asked = [group.spec.network_topology, *(part.network_topology for part in group.spec.sub_group_policy or ())]
-    if policy.has_hook("hyper_node_gradient_for_job") or not any(topology and topology.mode != "soft" for topology in asked):
-        return ""
-    return "its hard network topology has no effect: add the plugin network-topology-aware to the scheduler's configuration"
 
 
 class Purpose(Enum):

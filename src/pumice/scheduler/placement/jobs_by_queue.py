@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 
 from pumice.scheduler.framework.job_class_turns import Turns
 from pumice.scheduler.framework.job_classes import JobClass
-from pumice.scheduler.framework.questions import Key
+from pumice.scheduler.framework.orders import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.startable_jobs import StartableJobs
 from pumice.scheduler.model import Job, Queue
@@ -29,8 +29,8 @@ class JobsByQueue:
         self._hopes = hopes
         self._each_once = each_once
         self._queues: list[tuple[Key, Queue]] = []
-        self._are_compared = session.queues_need_comparing
-        self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
+        self._are_compared = session.orders.queues_need_comparing
+        self._compared: LazyHeap[Queue] = LazyHeap(session.orders.queue_before)  #: instead of `_queues`, in a hierarchy
         groups = list(groups)
         #: in a hierarchy, once nobody at rest might find room: those with a turn that might; the last did at the session's changes `_seen`
         self._hopeful = [alike.first.uid for alike in groups]
@@ -39,11 +39,11 @@ class JobsByQueue:
         self._at_rest: dict[str, list[int]] = {}  #: in a hierarchy, by queue: jobs at rest that join at the queue's first turn
         if hopes is not None and not self._are_compared and not each_once:
             groups += hopes.of()
-        self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
+        self._turns = {name: Turns(session, its, session.orders.job_key) for name, its in by_queue(groups).items()}
         if hopes is not None and self._are_compared:
             self._at_rest = hopes.by_queue(self._turns)
         self._joined = set(hopes.queues()) if hopes is not None and each_once and not self._are_compared else set()
-        self._turns |= {name: Turns(session, (), session.job_key) for name in self._joined if name not in self._turns}
+        self._turns |= {name: Turns(session, (), session.orders.job_key) for name in self._joined if name not in self._turns}
         if not self._are_compared:
             for name in self._turns:
                 self.push_queue(session.cluster.queues[name])
@@ -54,7 +54,7 @@ class JobsByQueue:
 
     def join(self, queue: Queue, groups: list[JobClass]) -> None:
         """Let more jobs of a queue have their turns."""
-        self._turns.setdefault(queue.name, Turns(self._session, (), self._session.job_key)).join(groups)
+        self._turns.setdefault(queue.name, Turns(self._session, (), self._session.orders.job_key)).join(groups)
         self._joined.discard(queue.name)
 
     def push_queue(self, queue: Queue) -> None:
@@ -64,7 +64,7 @@ class JobsByQueue:
         if self._are_compared:
             self._compared.push(queue)
         elif turns or queue.name in self._joined:
-            key = self._session.queue_key(queue) if len(self._turns) > 1 else ()  # a single queue has no order
+            key = self._session.orders.queue_key(queue) if len(self._turns) > 1 else ()  # a single queue has no order
             heappush(self._queues, (key, queue))
 
     def pop_queue(self) -> Queue | None:
@@ -81,7 +81,7 @@ class JobsByQueue:
             return
         queues = {self._session.cluster.jobs[uid].queue for uid in self._awake}
         waiting = [queue for queue in self._compared if queue in queues]
-        self._are_compared, self._at_rest, self._compared = False, {}, LazyHeap(self._session.queue_before)
+        self._are_compared, self._at_rest, self._compared = False, {}, LazyHeap(self._session.orders.queue_before)
         for queue in waiting:
             self.push_queue(queue)
 

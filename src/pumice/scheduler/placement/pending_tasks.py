@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
-from pumice.scheduler.framework.questions import Key
+from pumice.scheduler.framework.orders import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, SubJob, Task
 
@@ -24,7 +24,7 @@ class PendingTasks:
     @classmethod
     def of(cls, session: Session, job: Job, among: Iterable[Task]) -> PendingTasks:
         tasks = [task for task in among if not task.best_effort and (not task.gated or task.at_queue_gate)]
-        return cls(job, sorted(tasks, key=session.task_key, reverse=True))
+        return cls(job, sorted(tasks, key=session.orders.task_key, reverse=True))
 
     def __bool__(self) -> bool:
         return bool(self.tasks)
@@ -62,7 +62,7 @@ class PendingParts:
         heapify(self._waiting)
 
     def _key(self, part: SubJob) -> Key:
-        return (part.uid not in self._needed, *self._session.sub_job_key(part))
+        return (part.uid not in self._needed, *self._session.orders.sub_job_key(part))
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -99,7 +99,7 @@ def _needed(session: Session, job: Job) -> frozenset[str]:
     """The uids of sub-jobs that are not ready and without which some policy misses its minimum."""
     missing = dict(job.subjobs.minimum)
     unready = []
-    for part in sorted(job.subjobs, key=session.sub_job_key):
+    for part in sorted(job.subjobs, key=session.orders.sub_job_key):
         if session.sub_job_ready(job, part):
             missing[part.policy] = missing.get(part.policy, 0) - 1
         else:
