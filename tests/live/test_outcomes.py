@@ -10,13 +10,14 @@ from pumice import testing
 from pumice.api.kinds import ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import convert
+from pumice.client.failures import ApiError
 from pumice.extensions import plugins
 from pumice.live.clock import WallClock
 from pumice.live.scheduler.event_translation import EventTranslation
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.outcomes import Outcomes
 from pumice.live.scheduler.pod_records import EXPIRY_S, Mark, PodRecords
-from pumice.live.scheduler.requests import EvictPod, ReadPod
+from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, ReadPod
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
 from pumice.scheduler.config import config_text, read_configurations
@@ -56,13 +57,31 @@ def outcomes(
     clock: WallClock | None = None,
     event_translation: EventTranslation | None = None,
     sent: SentStatus | None = None,
+    state: SingleWriter | None = None,
 ) -> Outcomes:
     def ignore(what: object) -> None:
         """Nobody listens."""
 
     event_translation = event_translation or EventTranslation(cluster)
     sent, clock = sent or SentStatus(), clock or WallClock()
-    return Outcomes(cluster, sent, clock, LiveMetrics(), ignore, ignore, lambda *_: keep_raw, event_translation, SingleWriter())
+    return Outcomes(cluster, sent, clock, LiveMetrics(), ignore, ignore, lambda *_: keep_raw, event_translation, state or SingleWriter())
+
+
+def test_what_was_sent_changes_only_between_cycles(cluster: Cluster) -> None:
+    sent, state, request = SentStatus(), SingleWriter(), BindPod(REF, "a", {})
+    book = outcomes(cluster, keep_raw=5, sent=sent, state=state)
+
+    async def story() -> None:
+        async with state.alone():
+            book.done(request, b"")
+            book.failed(MarkPod(REF, "Unschedulable", "", None), ApiError(403, "Forbidden", ""))
+            pause_s = asyncio.create_task(book.on_fault(request, ValueError()))
+            await asyncio.sleep(0)
+            assert not sent.pods.records and not sent.pauses
+        assert sent.pods.records[REF.uid].granted and sent.pauses.holds("Fault", str(REF), WallClock().now()) and await pause_s
+        assert sent.pauses.holds("Pod", REF.uid, WallClock().now())
+
+    asyncio.run(story())
 
 
 def test_a_bind_that_came_to_nothing_is_taken_back(cluster: Cluster) -> None:

@@ -33,8 +33,10 @@ class Gate:
 
     def __init__(self) -> None:
         self.reached, self._open = threading.Event(), threading.Event()
+        self.threads: set[str] = set()  #: that have come to it
 
     def pass_through(self) -> None:
+        self.threads.add(threading.current_thread().name)
         self.reached.set()
         assert self._open.wait(PATIENCE_S)
 
@@ -45,6 +47,7 @@ class Gate:
 def slow_policy(gate: Gate) -> Policy:
     class Slow(Plugin):
         name = "slow"
+        reads_only_state = True
 
         def open(self, session: Session) -> None:
             super().open(session)
@@ -115,6 +118,20 @@ def test_who_wants_to_see_the_state_sees_it_between_two_cycles() -> None:
             assert not seeing.done() and scheduler.deciding_since is not None
             gate.open()
             await asyncio.wait_for(seeing, LONG_S)
+
+    run(story(), LONG_S)
+
+
+def test_why_jobs_at_rest_wait_is_found_out_where_cycles_run() -> None:
+    async def story() -> None:
+        api, gate = server("a", cpu=8), Gate()
+        gate.open()
+        api.gang("first", pods=9)
+        async with deciding(Seat(api, "one"), gate):
+            for number in range(3):
+                api.gang(f"small-{number}", pods=1)
+                await asyncio.sleep(60)
+        assert len(api.placed()) == 3 and gate.threads == {"cycle"}
 
     run(story(), LONG_S)
 

@@ -290,7 +290,7 @@ class Scheduler:
             try:
                 decide = partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue, self._observer)
                 decisions = await run(partial(decide, guarded=now < self._guarded_until))
-                self._send(decisions, now)
+                await self._send(decisions, now, run)
                 self._faults = 0
             except Exception:
                 self._on_failed_cycle(decisions, now)
@@ -323,7 +323,7 @@ class Scheduler:
         for eviction in unsent.evictions:
             self._sender.read_again(ReadPod(pod_ref(eviction.task), status.RELEASING))
 
-    def _send(self, decisions: Decisions, now: float) -> None:
+    async def _send(self, decisions: Decisions, now: float, run: Where) -> None:
         """Send what was decided at `now`. From here on it is assumed to succeed."""
         for task, node in decisions.nominations.items():
             self.cluster.nominate(task, node)
@@ -331,7 +331,8 @@ class Scheduler:
             self._event_translation.evicted(eviction.task)
         if not self._sent_status.queues_are_due(now):
             self._request_cycle(Urgency.LATER)
-        requests = effects(self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
+        make = partial(effects, self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
+        requests = await run(make)
         for uid in self._sent_status.pauses.over("PodGroup", now):
             if (job := self.cluster.jobs.get(uid)) is not None:
                 self.cluster.report_again(job)

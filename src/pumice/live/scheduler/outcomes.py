@@ -4,6 +4,8 @@ pod is gone.
 Assumptions end in one of three ways. The watch shows what was assumed (confirmed). The write fails and the pod is read again: the read
 version then counts (forgotten). The write was granted but the watch never shows it (expired after `EXPIRY_S`): the pod is read again too. A
 read version only replaces the assumption for which it was read, and only if the watch has shown nothing newer meanwhile.
+
+What an outcome changes in the memory of what was sent waits for the end of a cycle, as requests are made on the cycle's thread.
 """
 
 import logging
@@ -99,12 +101,15 @@ class Outcomes:
             case BindPod():
                 self._bound(request)
             case EvictPod():
-                self._pods.grant(ReadPod(request.pod, status.RELEASING), self._clock.now())
+                self._state.change(self._pods.grant, ReadPod(request.pod, status.RELEASING), self._clock.now())
                 self._metrics.evictions.add("deleted")
             case WriteStatus():
                 self._written(request, answer)
 
     def failed(self, request: Request, error: KubeError) -> None:
+        self._state.change(self._failed, request, error)
+
+    def _failed(self, request: Request, error: KubeError) -> None:
         match request:
             case BindPod():
                 self._metrics.binds.add("failed")
@@ -136,8 +141,8 @@ class Outcomes:
     # ---- pods
 
     def _bound(self, request: BindPod) -> None:
-        self._pods.grant(ReadPod(request.pod, status.BINDING), self._clock.now())
-        self._sent_status.pauses.forget("Fault", str(request.pod))
+        self._state.change(self._pods.grant, ReadPod(request.pod, status.BINDING), self._clock.now())
+        self._state.change(self._sent_status.pauses.forget, "Fault", str(request.pod))
         self._metrics.binds.add("bound")
         self.reached(request, "Bound")
         self._tell(EventRecord(about_pod(request.pod), "Normal", "Scheduled", f"Successfully assigned {request.pod} to {request.node}"))
@@ -156,12 +161,13 @@ class Outcomes:
         """Record how long a stage of a bind (PreBind, Bind) took."""
         self._metrics.stages.observe(seconds * 1000, stage)
 
-    def on_fault(self, request: Any, error: Exception) -> float:
+    async def on_fault(self, request: Any, error: Exception) -> float:
         """Record that a fault of ours made a request fail (`failed` may follow). Return for how many seconds its pod is left alone."""
         self._metrics.faults.add(type(request).__name__)
         log.error("%s %s failed by a fault of ours: %s", type(request).__name__, request[0], error, exc_info=error)
         held_back = request.kind.kind if isinstance(request, WriteStatus) else "Fault"
-        return self._sent_status.pauses.longer(held_back, str(request[0]), self._clock.now())
+        longer = partial(self._sent_status.pauses.longer, held_back, str(request[0]), self._clock.now())
+        return await self._state.changed(longer)
 
     async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
         """Take over a pod as it was read after a failure, None if it is gone. Return False if a newer version is known: read it again."""
@@ -191,13 +197,13 @@ class Outcomes:
         kind = request.kind.kind
         metadata = decoder(STATUS_OF[kind]).decode(answer).metadata
         self.raw_objects[kind].keep(str(request.ref), metadata, slim(answer))
-        self._sent_status.written(request, int(metadata.resource_version or 0))
+        self._state.change(self._sent_status.written, request, int(metadata.resource_version or 0))
         self._metrics.writes.add(kind, "written")
 
     def _unwritten(self, request: WriteStatus, error: KubeError) -> None:
         kind, key = request.kind.kind, str(request.ref)
         if self._sent_status.unwritten(request) and request.kind == POD_GROUPS and not is_refusal(error) and not _is_gone(error):
-            self._state.change(self._tell_again, key)
+            self._tell_again(key)
         about = InvolvedObject(kind, request.ref.name, request.ref.namespace, request.ref.uid, request.kind.api_version)
         self._not_written(kind, key, IN_WORDS[kind].format(key), about, error)
 

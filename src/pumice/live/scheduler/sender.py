@@ -156,7 +156,7 @@ class Sender:
     async def _on_fault(self, request: Any, error: Exception) -> None:
         """Handle an exception of our own code, whatever in the object or the answer caused it, as a failure of this request alone."""
         failure = KubeError(f"{type(error).__name__}: {error}")
-        pause_s = self._outcomes.on_fault(request, error)
+        pause_s = await self._outcomes.on_fault(request, error)
         match request:
             case ReadPod():
                 return self._rest_first(request, pause_s)
