@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pumice.api import kinds
+from pumice.api import kinds, rfc3339
 from pumice.api.json_objects import Object, annotations_of, condition, name_of, status_of, terminating
 from pumice.controllers.kubernetes.pods import ready
 from pumice.controllers.kubernetes.rolling_update import Size, grown, limits, shrunk
@@ -218,6 +218,90 @@ def test_a_statefulset_updates_from_the_end_down_to_its_partition() -> None:
     stage.assert_settled()
 
 
+def test_a_statefulset_counts_its_partition_from_its_first_ordinal() -> None:
+    stage = play(workload("StatefulSet", replicas=3, ordinals={"start": 5}, updateStrategy={"rollingUpdate": {"partition": 2}}))
+    for _ in range(3):
+        start(stage)
+    assert stage.names(kinds.POD) == ["web-5", "web-6", "web-7"]
+    stage.change(kinds.STATEFUL_SET, "web", {"spec": {"template": template("b")}})
+    for _ in range(3):
+        stage.kubelet_ends()
+        start(stage)
+    stage.lose("web-6")
+    assert [pod["spec"]["containers"][0]["image"] for pod in stage.lister.all(kinds.POD)] == ["a", "a", "b"]
+
+
+def test_a_statefulset_goes_on_once_a_pod_was_ready_long_enough() -> None:
+    stage = play(workload("StatefulSet", replicas=2, minReadySeconds=10))
+
+    def get_ready() -> None:
+        since = [{"type": "Ready", "status": "True", "lastTransitionTime": rfc3339(stage.now)}]
+        for pod in alive(stage):
+            if not ready(pod):
+                stage.change(kinds.POD, name_of(pod), {"spec": {"nodeName": "n1"}, "status": {"phase": "Running", "conditions": since}})
+
+    get_ready()
+    assert stage.names(kinds.POD) == ["web-0"]
+    stage.wait(10)
+    get_ready()
+    assert stage.names(kinds.POD) == ["web-0", "web-1"]
+    stage.wait(10)
+    stage.change(kinds.STATEFUL_SET, "web", {"spec": {"template": template("b")}})
+    stage.kubelet_ends()
+    get_ready()
+    assert len(alive(stage)) == 2
+    stage.wait(10)
+    assert [name_of(pod) for pod in alive(stage)] == ["web-1"]
+
+
+def test_a_statefulset_replaces_as_many_pods_at_a_time_as_may_be_unavailable() -> None:
+    rolling = {"rollingUpdate": {"maxUnavailable": "50%", "partition": 1}}
+    stage = play(workload("StatefulSet", replicas=5, podManagementPolicy="Parallel", updateStrategy=rolling))
+    start(stage)
+    stage.change(kinds.STATEFUL_SET, "web", {"spec": {"template": template("b")}})
+    assert [name_of(pod) for pod in alive(stage)] == ["web-0", "web-1"]
+    stage.kubelet_ends()
+    assert len(alive(stage)) == 5, "the new ones are not available yet"
+    start(stage)
+    assert [name_of(pod) for pod in alive(stage)] == ["web-0", "web-2", "web-3", "web-4"]
+
+
+def test_claims_have_the_labels_of_their_template() -> None:
+    meta = {"name": "data", "labels": {"app": "not", "kind": "fast"}, "annotations": {"note": "x"}}
+    stage = play(workload("StatefulSet", replicas=1, volumeClaimTemplates=[{"metadata": meta, "spec": {}}]))
+    made = stage.get(kinds.CLAIM, "data-web-0")["metadata"]
+    assert (made["labels"], made["annotations"]) == ({"app": "web", "kind": "fast"}, {"note": "x"})
+
+
+@pytest.mark.parametrize("deleted", ["Retain", "Delete"])
+@pytest.mark.parametrize("scaled", ["Retain", "Delete"])
+def test_claims_stay_or_go_as_the_policy_says(scaled: str, deleted: str) -> None:
+    policy = {"whenScaled": scaled, "whenDeleted": deleted}
+    claim = {"metadata": {"name": "data"}, "spec": {}}
+    stage = play(workload("StatefulSet", replicas=3, volumeClaimTemplates=[claim], persistentVolumeClaimRetentionPolicy=policy))
+    for _ in range(3):
+        start(stage)
+    stage.change(kinds.STATEFUL_SET, "web", {"spec": {"replicas": 2}})
+    stage.kubelet_ends()
+    assert ("data-web-2" in stage.names(kinds.CLAIM)) == (scaled == "Retain")
+    stage.assert_settled()
+    stage.lose("web-1")
+    assert "data-web-1" in stage.names(kinds.CLAIM), "its successor has it"
+    stage.delete(kinds.STATEFUL_SET, "web")
+    stage.kubelet_ends()
+    left = ["data-web-0", "data-web-1", "data-web-2"] if scaled == "Retain" else ["data-web-0", "data-web-1"]
+    assert stage.names(kinds.CLAIM) == ([] if deleted == "Delete" else left)
+
+
+def test_claims_of_a_policy_that_is_withdrawn_stay() -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {}}
+    policy = {"whenScaled": "Retain", "whenDeleted": "Delete"}
+    stage = play(workload("StatefulSet", volumeClaimTemplates=[claim], persistentVolumeClaimRetentionPolicy=policy))
+    stage.change(kinds.STATEFUL_SET, "web", {"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain"}}})
+    stage.delete(kinds.STATEFUL_SET, "web")
+    assert stage.names(kinds.CLAIM) == ["data-web-0"]
+
+
 def test_a_daemonset_has_a_pod_on_every_node_that_fits() -> None:
     tainted = node("n3", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
     stage = play(node("n2", {"disk": "ssd"}), tainted, workload("DaemonSet"))
@@ -250,6 +334,85 @@ def test_a_daemonset_updates_one_node_at_a_time() -> None:
         stage.pods("Running", *[name_of(pod) for pod in alive(stage)])
         stage.kubelet_ends()
     assert [pod["spec"]["containers"][0]["image"] for pod in alive(stage)] == ["b", "b"]
+
+
+def test_a_taint_that_keeps_new_pods_away_leaves_a_daemon_where_it_is() -> None:
+    stage = play(node("n2"), workload("DaemonSet"))
+
+    def counts() -> tuple[int, int]:
+        status = status_of(stage.get(kinds.DAEMON_SET, "web"))
+        return status["desiredNumberScheduled"], status["numberMisscheduled"]
+
+    stage.change(kinds.NODE, "n2", {"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}})
+    assert sorted(_tied_to(stage)) == ["n1", "n2"] and counts() == (1, 1)
+    stage.change(kinds.NODE, "n2", {"spec": {"taints": [{"key": "gpu", "effect": "NoExecute"}]}})
+    assert _tied_to(stage) == ["n1"] and counts() == (1, 0)
+
+
+def test_a_daemon_on_its_hosts_network_comes_before_the_network_does() -> None:
+    cut_off = node("n2")
+    cut_off["status"]["conditions"].append({"type": "NetworkUnavailable", "status": "True"})
+    stage = play(cut_off)
+    stage.add(workload("DaemonSet"))
+    assert _tied_to(stage) == ["n1"]
+    stage.change(kinds.DAEMON_SET, "web", {"spec": {"template": template(hostNetwork=True)}})
+    assert "n2" in _tied_to(stage)
+
+
+def _started(stage: Stage) -> None:
+    """The daemons that are not ready yet are, from now on."""
+    since = [{"type": "Ready", "status": "True", "lastTransitionTime": rfc3339(stage.now)}]
+    for pod in alive(stage):
+        if not ready(pod):
+            running = {"spec": {"nodeName": _tied_to_one(pod)}, "status": {"phase": "Running", "conditions": since}}
+            stage.change(kinds.POD, name_of(pod), running)
+
+
+def _daemons(stage: Stage) -> list[tuple[str, str]]:
+    return sorted((_tied_to_one(pod), pod["spec"]["containers"][0]["image"]) for pod in alive(stage))
+
+
+def test_a_daemonset_that_surges_ends_an_old_pod_once_its_successor_is_available() -> None:
+    strategy = {"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
+    stage = play(node("n2"), node("n3"), workload("DaemonSet", minReadySeconds=10, **strategy))
+    _started(stage)
+    stage.wait(10)
+    stage.change(kinds.POD, name_of(alive(stage)[2]), {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    broken = _tied_to_one(alive(stage)[2])
+    fine = sorted({"n1", "n2", "n3"} - {broken})
+    stage.change(kinds.DAEMON_SET, "web", {"spec": {"template": template("b")}})
+    assert _daemons(stage) == sorted([(fine[0], "a"), (fine[0], "b"), (fine[1], "a"), (broken, "b")])
+    _started(stage)
+    stage.kubelet_ends()
+    assert [each for each in _daemons(stage) if each[0] == fine[0]] == [(fine[0], "a"), (fine[0], "b")]
+    stage.wait(10)
+    stage.kubelet_ends()
+    assert _daemons(stage) == sorted([(fine[0], "b"), (fine[1], "a"), (fine[1], "b"), (broken, "b")])
+    _started(stage)
+    stage.wait(10)
+    stage.kubelet_ends()
+    assert _daemons(stage) == [("n1", "b"), ("n2", "b"), ("n3", "b")]
+    stage.assert_settled()
+
+
+def test_a_daemonset_waits_until_new_pods_were_ready_long_enough() -> None:
+    stage = play(node("n2"), workload("DaemonSet", minReadySeconds=10))
+    _started(stage)
+    stage.wait(10)
+    stage.change(kinds.DAEMON_SET, "web", {"spec": {"template": template("b")}})
+    stage.kubelet_ends()
+    _started(stage)
+    assert sorted(image for _, image in _daemons(stage)) == ["a", "b"]
+    stage.wait(10)
+    assert [image for _, image in _daemons(stage)] == ["b"]
+
+
+def test_daemons_are_updated_when_they_are_deleted_if_so_stated() -> None:
+    stage = play(workload("DaemonSet", updateStrategy={"type": "OnDelete"}))
+    stage.change(kinds.DAEMON_SET, "web", {"spec": {"template": template("b")}})
+    assert _daemons(stage) == [("n1", "a")]
+    stage.lose(name_of(alive(stage)[0]))
+    assert _daemons(stage) == [("n1", "b")]
 
 
 CAUSE = "kubernetes.io/change-cause"

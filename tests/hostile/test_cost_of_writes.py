@@ -270,12 +270,13 @@ def test_counting_nodes_costs_no_more_than_the_tree_of_hyper_nodes(way: str) -> 
     assert grows(work) < MOST
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "Job"])
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"])
 def test_controllers_cost_no_more_than_the_pods(kind: str) -> None:
     def work(size: int) -> Callable[[], Any]:
         numbers = {"parallelism": size, "completions": size} if kind == "Job" else {"replicas": size}
         subject = workload(kind, **numbers, **({"podManagementPolicy": "Parallel"} if kind == "StatefulSet" else {}))
-        cluster = Memory([node("n"), counted(subject)], NOON)
+        nodes = [node(f"n{n}") for n in range(size if kind == "DaemonSet" else 1)]
+        cluster = Memory(counted([*nodes, subject]), NOON)
         loop = InMemoryLoop(cluster, kubernetes_controllers())
         return lambda: loop.settle(NOON)
 

@@ -1,10 +1,12 @@
 """DaemonSets: one pod on every node that fits its template's selectors and whose taints it tolerates.
 
 A node affinity ties the pod to its node, and the scheduler places it like any other pod. It tolerates the taints for the usual
-troubles of nodes, such as not being ready. An update ends old pods, a few at a time.
+troubles of nodes, such as not being ready. A running pod stays if its node gets a taint that only keeps new pods away. An update ends old
+pods, a few at a time, or makes new ones beside a few of them first (maxSurge).
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple
 
 from pumice.api import Key, Object, kinds, name_of, spec_of, status_of, uid_of
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
@@ -22,6 +24,7 @@ from pumice.controllers.kubernetes.pods import (
     phase,
     ready,
     revision_of,
+    serves,
     share,
 )
 from pumice.controllers.kubernetes.revisions import keep_revision
@@ -68,7 +71,7 @@ NODE_TAINTS = (
     ("pid-pressure", "NoSchedule"),
     ("unschedulable", "NoSchedule"),
 )
-TOLERATIONS = [{"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect} for name, effect in NODE_TAINTS]
+ON_THE_HOSTS_NETWORK = ("network-unavailable", "NoSchedule")
 
 
 class DaemonSets:
@@ -84,20 +87,45 @@ class DaemonSets:
         if owner is None:
             return NOTHING
         template = spec_of(owner).get("template") or {}
-        nodes = [name_of(node) for node in lister.all(kinds.NODE) if _belongs(template, node)]
+        revision = revision_of(template)
+        nodes = {name_of(node): _belongs(template, node) for node in lister.all(kinds.NODE) if _may_stay(template, node)}
         by_node: dict[str, list[Object]] = {}
         pods, claims = claim(owner, kinds.POD, lister, lambda pod: bool(node_of(pod)))
         for pod in pods:
             by_node.setdefault(node_of(pod), []).append(pod)
-        writes = [] if terminating(owner) else [*claims, *_remember(owner, by_node, lister), *_keep(owner, nodes, by_node)]
-        status, next_ready = _status(owner, nodes, by_node, now)
+        at = _Situation(owner, revision, nodes, by_node, now)
+        writes = [] if terminating(owner) else [*claims, *_remember(at, lister), *_keep(at)]
+        status, next_ready = _status(at)
         return result([*writes, *status_change(owner, status)], [(next_ready, key)] if next_ready is not None else [])
 
 
-def _remember(owner: Object, by_node: dict[str, list[Object]], lister: Lister) -> list[Write]:
-    revision = revision_of(spec_of(owner).get("template") or {})
-    in_use = {labels_of(pod).get(CONTROLLER_REVISION_HASH, "") for pods in by_node.values() for pod in pods}
-    return keep_revision(owner, f"{name_of(owner)}-{revision}", revision, in_use, lister)
+class _Situation(NamedTuple):
+    owner: Object
+    revision: str  #: of its template
+    nodes: Mapping[str, bool]  #: the names of nodes on which a pod may stay, and whether one is to come there
+    by_node: Mapping[str, list[Object]]  #: the pods
+    now: float
+
+    @property
+    def wanted(self) -> list[str]:
+        """The nodes that are to have a pod."""
+        return [node for node, belongs in self.nodes.items() if belongs]
+
+    def is_old(self, pod: Object) -> bool:
+        return labels_of(pod).get(CONTROLLER_REVISION_HASH) != self.revision
+
+    def serves(self, pod: Object) -> bool:
+        return serves(pod, self.owner, self.now)
+
+    def most(self, field: str, default: int) -> int:
+        """The number or share of the nodes that a field of the rolling update states."""
+        rolling = (spec_of(self.owner).get("updateStrategy") or {}).get("rollingUpdate") or {}
+        return share(rolling.get(field, default), len(self.wanted), True)
+
+
+def _remember(at: _Situation, lister: Lister) -> list[Write]:
+    in_use = {labels_of(pod).get(CONTROLLER_REVISION_HASH, "") for pods in at.by_node.values() for pod in pods}
+    return keep_revision(at.owner, f"{name_of(at.owner)}-{at.revision}", at.revision, in_use, lister)
 
 
 def _all_if_it_matters(change: ObjectChange, lister: Lister) -> Iterable[Hashable]:
@@ -108,10 +136,26 @@ def _all_if_it_matters(change: ObjectChange, lister: Lister) -> Iterable[Hashabl
     return all_of(kinds.DAEMON_SET)(change, lister)
 
 
+def _may_stay(template: Object, node: Object) -> bool:
+    """Whether a pod that is on the node may stay there."""
+    return fits(spec_of(template), node) and _tolerates(template, node, "NoExecute")
+
+
 def _belongs(template: Object, node: Object) -> bool:
-    spec = spec_of(template)
-    taints = [taint for taint in spec_of(node).get("taints") or () if taint.get("effect") in ("NoSchedule", "NoExecute")]
-    return fits(spec, node) and tolerates([*(spec.get("tolerations") or ()), *TOLERATIONS], taints)
+    """Whether a pod is to come to a node on which one may stay."""
+    return _tolerates(template, node, "NoExecute", "NoSchedule")
+
+
+def _tolerates(template: Object, node: Object, *effects: str) -> bool:
+    return tolerates(
+        _tolerations(spec_of(template)), (taint for taint in spec_of(node).get("taints") or () if taint.get("effect") in effects)
+    )
+
+
+def _tolerations(spec: Object) -> list[Object]:
+    taints = (*NODE_TAINTS, ON_THE_HOSTS_NETWORK) if spec.get("hostNetwork") else NODE_TAINTS
+    usual = [{"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect} for name, effect in taints]
+    return [*(spec.get("tolerations") or ()), *usual]
 
 
 def node_of(pod: Object) -> str:
@@ -126,62 +170,82 @@ def node_of(pod: Object) -> str:
     return ""
 
 
-def _keep(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]]) -> list[Write]:
+def _keep(at: _Situation) -> list[Write]:
+    owner, surges = at.owner, at.most("maxSurge", 0) > 0
     writes: list[Write] = []
-    for node in nodes:
-        pods = by_node.get(node, [])
+    for node, belongs in at.nodes.items():
+        pods = at.by_node.get(node, [])
         writes.extend(delete(pod) for pod in pods if phase(pod) in ENDED and not terminating(pod))
         alive = sorted((pod for pod in pods if active(pod)), key=created_at)
-        writes.extend(ended(owner, alive[1:]))
-        if not pods:
-            writes.extend(created(owner, [_make(owner, node)], 1))
-    for node, pods in sorted(by_node.items()):
-        if node not in nodes:
+        kept = {at.is_old(pod) if surges else True: name_of(pod) for pod in reversed(alive)}  # the eldest, of each kind
+        writes.extend(ended(owner, (pod for pod in alive if name_of(pod) not in kept.values())))
+        if belongs and not (alive if surges else pods):
+            writes.extend(created(owner, [_make(at, node)], 1))
+    for node, pods in sorted(at.by_node.items()):
+        if node not in at.nodes:
             writes.extend(ended(owner, (pod for pod in pods if not terminating(pod))))
-    return writes or _update(owner, nodes, by_node)
+    if writes or (spec_of(owner).get("updateStrategy") or {}).get("type") == "OnDelete":
+        return writes
+    return _surge(at) if surges else _update(at)
 
 
-def _make(owner: Object, node: str) -> Object:
-    template = spec_of(owner).get("template") or {}
-    revision = revision_of(template)
+def _make(at: _Situation, node: str) -> Object:
+    owner = at.owner
     name = f"{name_of(owner)}-{suffix(uid_of(owner), node, owner['metadata'].get('resourceVersion'))}"
-    pod = from_template(owner, template, name, **{CONTROLLER_REVISION_HASH: revision})
+    pod = from_template(owner, spec_of(owner).get("template") or {}, name, **{CONTROLLER_REVISION_HASH: at.revision})
     field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
     affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [field]}
-    pod["spec"]["tolerations"] = [*(pod["spec"].get("tolerations") or ()), *map(dict, TOLERATIONS)]
+    pod["spec"]["tolerations"] = _tolerations(pod["spec"])
     return pod
 
 
-def _update(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]]) -> list[Write]:
-    """The writes that end pods of an older template, as long as few enough nodes are without a ready pod."""
-    strategy = spec_of(owner).get("updateStrategy") or {}
-    if strategy.get("type") == "OnDelete":
-        return []
-    allowed = max(1, share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(nodes), True))
-    revision = revision_of(spec_of(owner).get("template") or {})
-    here = (pod for node in nodes for pod in by_node.get(node, ()))
-    old = [pod for pod in here if labels_of(pod).get(CONTROLLER_REVISION_HASH) != revision and not terminating(pod)]
-    serving = sum(any(ready(pod) and not terminating(pod) for pod in by_node.get(node, ())) for node in nodes)
-    idle = [pod for pod in old if not ready(pod)]
-    room = max(0, allowed - (len(nodes) - serving))
-    return ended(owner, (*idle, *[pod for pod in old if ready(pod)][:room]))
+def _update(at: _Situation) -> list[Write]:
+    """The writes that end pods of an older template, as long as few enough nodes are without an available pod."""
+    here = [pod for node in at.wanted for pod in at.by_node.get(node, ()) if not terminating(pod)]
+    room = at.most("maxUnavailable", 1) - (len(at.wanted) - len({node_of(pod) for pod in here if at.serves(pod)}))
+    old = [pod for pod in here if at.is_old(pod)]
+    serving = [pod for pod in old if at.serves(pod)]
+    return ended(at.owner, (*(pod for pod in old if not at.serves(pod)), *serving[: max(0, room)]))
 
 
-def _status(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]], now: float) -> tuple[Object, float | None]:
-    revision = revision_of(spec_of(owner).get("template") or {})
-    here = [pod for node in nodes for pod in by_node.get(node, ())[:1] if phase(pod) not in ENDED]
-    count, next_ready = available(here, float(spec_of(owner).get("minReadySeconds") or 0), now)
-    updated = sum(labels_of(pod).get(CONTROLLER_REVISION_HASH) == revision for pod in here)
+def _surge(at: _Situation) -> list[Write]:
+    """The writes that make new pods beside old ones that are available, on few enough nodes at a time. An old pod goes when it is not
+    available, or its successor is."""
+    going: list[Object] = []
+    replaced: list[str] = []
+    beside: list[str] = []
+    under_way = 0
+    for node in at.wanted:
+        alive = {at.is_old(pod): pod for pod in at.by_node.get(node, ()) if active(pod)}
+        old, new = alive.get(True), alive.get(False)
+        if old is None:
+            continue
+        if new is None:
+            (beside if at.serves(old) else replaced).append(node)
+        elif at.serves(new) or not at.serves(old):
+            going.append(old)
+        else:
+            under_way += 1
+    coming = [*replaced, *beside[: max(0, at.most("maxSurge", 0) - under_way)]]
+    return [*ended(at.owner, going), *created(at.owner, (_make(at, node) for node in coming), len(coming))]
+
+
+def _status(at: _Situation) -> tuple[Object, float | None]:
+    wanted = at.wanted
+    here = [pod for node in wanted for pod in at.by_node.get(node, ())[:1] if phase(pod) not in ENDED]
+    min_ready_s = float(spec_of(at.owner).get("minReadySeconds") or 0)
+    count, _ = available(here, min_ready_s, at.now)
+    _, next_ready = available((pod for pods in at.by_node.values() for pod in pods), min_ready_s, at.now)
     status = {
-        **status_of(owner),
-        "desiredNumberScheduled": len(nodes),
+        **status_of(at.owner),
+        "desiredNumberScheduled": len(wanted),
         "currentNumberScheduled": len(here),
-        "numberMisscheduled": sum(len(pods) for node, pods in by_node.items() if node not in nodes),
+        "numberMisscheduled": sum(len(pods) for node, pods in at.by_node.items() if not at.nodes.get(node)),
         "numberReady": sum(ready(pod) and not terminating(pod) for pod in here),
-        "updatedNumberScheduled": updated,
+        "updatedNumberScheduled": sum(not at.is_old(pod) for pod in here),
         "numberAvailable": count,
-        "numberUnavailable": len(nodes) - count,
-        "observedGeneration": owner["metadata"].get("generation", 1),
+        "numberUnavailable": len(wanted) - count,
+        "observedGeneration": at.owner["metadata"].get("generation", 1),
     }
     return status, next_ready

@@ -58,6 +58,12 @@ def available_at(pod: Object, min_ready_s: float) -> float | None:
     return (instant(stamp) if stamp else 0.0) + min_ready_s if min_ready_s else 0.0
 
 
+def serves(pod: Object, owner: Object, now: float) -> bool:
+    """Whether the pod is available, by its owner's `minReadySeconds`, and is not being deleted."""
+    at = available_at(pod, float(spec_of(owner).get("minReadySeconds") or 0))
+    return at is not None and at <= now and not terminating(pod)
+
+
 def available(pods: Iterable[Object], min_ready_s: float, now: float) -> tuple[int, float | None]:
     """The number of available pods, and when the next pod will be available, or None."""
     times = [at for at in (available_at(pod, min_ready_s) for pod in pods if not terminating(pod)) if at is not None]

@@ -1,23 +1,35 @@
 """StatefulSets: pods with an ordinal and, if wanted, a volume each that stays.
 
-They work in order, unless the podManagementPolicy is Parallel: a pod is made when its predecessors are ready, and ended when its
-successors are gone. An update replaces pods from the last one down to the partition; older revisions are kept as
-ControllerRevisions, so that a lost pod below the partition is made again as it was.
+They work in order, unless the podManagementPolicy is Parallel: a pod is made when its predecessors are available, and ended when its
+successors are gone. An update replaces pods from the last one down to the partition, as many at a time as may be unavailable; older
+revisions are kept as ControllerRevisions, so that a lost pod below the partition is made again as it was. Claims stay, unless a policy
+says that they go with the set, or with the pods that are scaled away: then they are owned by these.
 """
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterator
 from typing import NamedTuple
 
-from pumice.api import Key, Object, kinds, name_of, namespace_of, spec_of, status_of
+from pumice.api import Key, Object, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL_POD_NAME
 from pumice.api.integers import integer
-from pumice.api.json_objects import copied, labels_of, terminating
+from pumice.api.json_objects import controlled_by, copied, labels_of, owners_of, terminating
 from pumice.controllers.controller import NOTHING, Lister, Result, itself, result
 from pumice.controllers.kubernetes.pod_writes import of_set
-from pumice.controllers.kubernetes.pods import ENDED, available, claim, from_template, its_claimants, phase, ready, revision_of
+from pumice.controllers.kubernetes.pods import (
+    ENDED,
+    available,
+    claim,
+    from_template,
+    its_claimants,
+    phase,
+    ready,
+    revision_of,
+    serves,
+    share,
+)
 from pumice.controllers.kubernetes.revisions import keep_revision
 from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
-from pumice.controllers.writes import Create, Write, delete, status_change
+from pumice.controllers.writes import Create, Write, delete, patch, status_change
 
 
 class Revisions(NamedTuple):
@@ -49,8 +61,8 @@ class StatefulSets:
         free = room(owner, mine, self._most_waiting)
         if not terminating(owner):
             in_use = {*revisions, *map(_revision, pods.values())}
-            steps = _next_step(owner, pods, revisions, min(burst(len(pods)), free), lister)
-            writes = [*claims, *keep_revision(owner, update, update, in_use, lister), *steps]
+            steps = _next_step(owner, pods, revisions, min(burst(len(pods)), free), lister, now)
+            writes = [*claims, *keep_revision(owner, update, update, in_use, lister), *_hand_over(owner, pods, lister), *steps]
         status, next_ready = _status(owner, pods, revisions, now)
         held_back = free == 0 and int(spec_of(owner).get("replicas", 1)) > len(pods)
         note(status, held_back, self._most_waiting, now)
@@ -63,13 +75,18 @@ def _ordinal(pod: Object, owner: Object) -> int:
     return integer(number, -1) if of == name_of(owner) else -1
 
 
-def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, most: int, lister: Lister) -> list[Write]:
+def _wanted(owner: Object) -> range:
+    """The ordinals of the pods that the set shall have."""
+    first = int((spec_of(owner).get("ordinals") or {}).get("start") or 0)
+    return range(first, first + int(spec_of(owner).get("replicas", 1)))
+
+
+def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, most: int, lister: Lister, now: float) -> list[Write]:
     """The next writes: replace ended pods, make at most so many missing ones, end surplus pods, then update; each only when the step before
     is done."""
-    spec = spec_of(owner)
-    first = int((spec.get("ordinals") or {}).get("start") or 0)
-    wanted = range(first, first + int(spec.get("replicas", 1)))
-    together = spec.get("podManagementPolicy") == "Parallel"
+    wanted = _wanted(owner)
+    together = spec_of(owner).get("podManagementPolicy") == "Parallel"
+    serving = {ordinal for ordinal, pod in pods.items() if serves(pod, owner, now)}
     writes: list[Write] = []
     made = 0
     for ordinal in wanted:
@@ -81,7 +98,7 @@ def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, mos
             made += 1
         elif phase(pod) in ENDED and not terminating(pod):
             writes.append(delete(pod))
-        elif ready(pod) and not terminating(pod):
+        elif ordinal in serving:
             continue
         if not together:
             return writes
@@ -90,23 +107,45 @@ def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, mos
         ending = [pod for pod in surplus if terminating(pod)]
         now_too = [pod for pod in surplus if not terminating(pod)]
         return [*writes, *_end(owner, now_too if together else now_too[: 0 if ending else 1])]
-    return writes or _update(owner, pods, revisions)
+    return writes or _update(owner, pods, revisions, serving)
 
 
-def _update(owner: Object, pods: dict[int, Object], revisions: Revisions) -> list[Write]:
-    """The writes that end the last pod of an older revision, if all pods after it are ready."""
+def _update(owner: Object, pods: dict[int, Object], revisions: Revisions, serving: Collection[int]) -> list[Write]:
+    """The writes that end the last pods of an older revision, as many as may be unavailable with all others that are."""
     strategy = spec_of(owner).get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return []
-    partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
-    for ordinal in sorted(pods, reverse=True):
-        if ordinal < partition:
-            return []
-        if terminating(pods[ordinal]) or (_revision(pods[ordinal]) == revisions.update and not ready(pods[ordinal])):
-            return []
-        if _revision(pods[ordinal]) != revisions.update:
-            return _end(owner, [pods[ordinal]])
-    return []
+    old = [ordinal for ordinal in sorted(pods, reverse=True) if ordinal >= _partition(owner) and not terminating(pods[ordinal])]
+    old = [ordinal for ordinal in old if _revision(pods[ordinal]) != revisions.update]
+    most = share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(_wanted(owner)), True)
+    unavailable = pods.keys() - set(serving) - set(old)
+    return _end(owner, [pods[ordinal] for ordinal in old[: max(0, max(1, most) - len(unavailable))]])
+
+
+def _partition(owner: Object) -> int:
+    """The ordinal from which on pods are updated."""
+    rolling = (spec_of(owner).get("updateStrategy") or {}).get("rollingUpdate") or {}
+    return _wanted(owner).start + int(rolling.get("partition") or 0)
+
+
+def _hand_over(owner: Object, pods: dict[int, Object], lister: Lister) -> Iterator[Write]:
+    """The writes by which the claims of pods get the owner with whom they are to go: the pod if it is scaled away, or the set."""
+    policy = spec_of(owner).get("persistentVolumeClaimRetentionPolicy") or {}
+    for ordinal, pod in pods.items():
+        goes = ordinal not in _wanted(owner) and policy.get("whenScaled") == "Delete"
+        holder = pod if goes else owner if policy.get("whenDeleted") == "Delete" else None
+        for template in spec_of(owner).get("volumeClaimTemplates") or ():
+            found = lister.get(kinds.CLAIM, namespace_of(owner), _claim_name(template, pod))
+            if found is None or terminating(found):
+                continue
+            others = [each for each in owners_of(found) if each["uid"] not in (uid_of(owner), uid_of(pod))]
+            named = [] if holder is None else [{**controlled_by(holder), "blockOwnerDeletion": False}]
+            if [each["uid"] for each in owners_of(found)] != [each["uid"] for each in (*others, *named)]:
+                yield patch(found, {"metadata": {"ownerReferences": [*others, *named] or None}})
+
+
+def _claim_name(template: Object, pod: Object) -> str:
+    return f"{template['metadata']['name']}-{name_of(pod)}"
 
 
 def _end(owner: Object, pods: list[Object]) -> list[Write]:
@@ -118,9 +157,7 @@ def _revision(pod: Object) -> str:
 
 
 def _revision_for(owner: Object, ordinal: int, revisions: Revisions) -> str:
-    strategy = spec_of(owner).get("updateStrategy") or {}
-    partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
-    return revisions.current if ordinal < partition else revisions.update
+    return revisions.current if ordinal < _partition(owner) else revisions.update
 
 
 def _make(owner: Object, ordinal: int, revision: str, lister: Lister) -> list[Write]:
@@ -132,13 +169,15 @@ def _make(owner: Object, ordinal: int, revision: str, lister: Lister) -> list[Wr
     pod["spec"]["subdomain"] = spec_of(owner).get("serviceName") or ""
     claims: list[Write] = []
     for claim_template in spec_of(owner).get("volumeClaimTemplates") or ():
-        claim = f"{claim_template['metadata']['name']}-{name}"
+        claim = _claim_name(claim_template, pod)
         volume = {"name": claim_template["metadata"]["name"], "persistentVolumeClaim": {"claimName": claim}}
         others = [each for each in pod["spec"].get("volumes") or () if each["name"] != volume["name"]]
         pod["spec"]["volumes"] = [*others, volume]
         if lister.get(kinds.CLAIM, namespace_of(owner), claim) is None:
             made = kinds.new(kinds.CLAIM, namespace_of(owner), claim, spec=copied(claim_template.get("spec") or {}))
-            made["metadata"]["labels"] = dict((spec_of(owner).get("selector") or {}).get("matchLabels") or {})
+            stated = {name: claim_template["metadata"].get(name) or {} for name in ("labels", "annotations")}
+            stated["labels"] = {**stated["labels"], **((spec_of(owner).get("selector") or {}).get("matchLabels") or {})}
+            made["metadata"] |= copied({name: value for name, value in stated.items() if value})
             claims += [Create(made, owner), of_set("create", made, owner)]
     return [*claims, Create(pod, owner), of_set("create", pod, owner)]
 
