@@ -15,6 +15,7 @@ from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.simulate.comparison import interval
 from pumice.simulate.conditions import condition_of
+from pumice.simulate.inputs import NAMED
 from pumice.simulate.result_sentences import of_policies
 from tests.simulate.playing import swf
 from tests.simulate.test_queueing import BY_HAND
@@ -48,6 +49,23 @@ def test_two_processes_write_the_bytes_of_one_and_what_was_interrupted_goes_on(t
     interrupted.rename(interrupted.with_suffix(".json.part"))
     again = CliRunner().invoke(cli, [*words, "--processes", "1", "--out", str(tmp_path / "2")], catch_exceptions=False)
     assert again.stdout == said[0] and again.stderr.count(": done") == 1 and interrupted.read_bytes() == two[interrupted.name]
+
+
+@pytest.mark.parametrize("changed", ["workload", "policy", "plugin"])
+def test_what_was_kept_is_of_no_use_once_an_input_has_another_content(changed: str, tmp_path: Path) -> None:
+    files = {"workload": Path(swf(tmp_path / "w.swf", BY_HAND).path), "policy": tmp_path / "my.conf", "plugin": tmp_path / "own" / "a.py"}
+    files["plugin"].parent.mkdir()
+    files["policy"].write_text(NAMED["FIFO"])
+    files["plugin"].write_text("# nothing yet\n")
+    words = ["compare", "--workload", f"swf:{files['workload']}", "--policy", str(files["policy"]), "--plugins-dir", str(tmp_path / "own")]
+    words += ["--policy", "EASY", "--processes", "1", "--out", str(tmp_path / "out")]
+
+    def played() -> int:
+        return CliRunner().invoke(cli, words, catch_exceptions=False).stderr.count(": done")
+
+    assert (played(), played()) == (2, 0)
+    files[changed].write_text(files[changed].read_text() + ("; a comment\n" if changed == "workload" else "# a comment\n"))
+    assert (played(), played()) == (1 if changed == "policy" else 2, 0)
 
 
 def test_a_comparison_says_in_units_and_words_what_is_better_and_how_sure_that_is(tmp_path: Path) -> None:

@@ -435,6 +435,10 @@ def test_what_a_search_has_played_is_neither_overwritten_nor_taken_for_that_of_a
         tuned(page, "--conf", "FIFO", "--trials", "1", "--out", out)
     with pytest.raises(InputError, match="--resume: what was played there is of another workload, nodes or configuration in force"):
         tuned(page, "--conf", "EASY", "--trials", "1", "--out", out, "--resume")
+    Path(page.partition(":")[2]).write_text(f"{PAGE}# grown\n")
+    with pytest.raises(InputError, match="--resume: what was played there is of another workload"):
+        tuned(page, "--conf", "FIFO", "--trials", "1", "--out", out, "--resume")
+    Path(page.partition(":")[2]).write_text(PAGE)
     assert kept.read_bytes() == played
     for line, fault in ((b"{}", "Object missing required field `key`"), (b"?", "JSON is malformed")):
         kept.write_bytes(played + line + b"\n")

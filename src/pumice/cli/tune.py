@@ -15,6 +15,7 @@ from pumice.api import InputError
 from pumice.cli.tables import print_table, say
 from pumice.extensions import actions, plugins
 from pumice.simulate.arrival_times import seconds
+from pumice.simulate.input_digest import digest_of
 from pumice.simulate.inputs import policy_of, policy_text
 from pumice.simulate.player_processes import Crew
 
@@ -73,7 +74,8 @@ def tune(
     for warning in policy_of(text, where, plugins_dir)[1]:
         say(warning, err=True)
     space = Space(text, where, plugins(plugins_dir), actions(plugins_dir))
-    setting, period_s = Setting(workload, cluster, nodes, kill_at_estimate, plugins_dir), _period(period)
+    digest = digest_of((workload, cluster), (plugins_dir,), "") if out is not None else ""
+    setting, period_s = Setting(workload, cluster, nodes, kill_at_estimate, plugins_dir, digest), _period(period)
     try:
         with Crew(processes, dask) as crew:
             results = TrialResults(crew, out, resume=resume, played=lambda count: say(f"simulation {count}: done", err=True))

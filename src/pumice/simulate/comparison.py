@@ -4,9 +4,9 @@ Every pair of policy and seed is a simulation of its own, in a process of its ow
 comparison continues where it was. Results do not depend on the number of processes.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -16,7 +16,8 @@ import msgspec
 
 from pumice.extensions import Given
 from pumice.simulate.fault_injection import disturbed
-from pumice.simulate.inputs import nodes_from, read_policy, source
+from pumice.simulate.input_digest import digest_of
+from pumice.simulate.inputs import nodes_from, policy_text, read_policy, source
 from pumice.simulate.lower_bounds import Bounds, bounds_of
 from pumice.simulate.outputs import as_json
 from pumice.simulate.player_processes import Crew
@@ -47,9 +48,10 @@ class ComparedRun:
     plugins: Given = ()
 
     @property
-    def name(self) -> str:
-        """The name of the summary's file. Any different setting makes it a different name."""
-        return f"{Path(self.policy).stem}-{self.seed}-{hashlib.sha256(repr(self).encode()).hexdigest()[:12]}.json"
+    def digest(self) -> str:
+        """A digest of what its files contain. Raises InputError."""
+        folders = (self.plugins_dir, *(each for each in self.plugins if isinstance(each, str)))
+        return digest_of((self.workload, self.cluster), folders, policy_text(self.policy))
 
     @property
     def player(self) -> Player:
@@ -86,28 +88,37 @@ def compare(
     """The summaries of all simulations, in the order of `works`. `done` is called with each simulation that has finished. `dask` is the
     address of a Dask cluster that runs them, instead of processes here. Raises InputError."""
     listed = list(works)
-    found = {work: kept for work in listed if (kept := _kept(out, work)) is not None}
+    paths = _paths(out, listed) if out else {}
+    found = {work: msgspec.json.decode(path.read_bytes()) for work, path in paths.items() if path.is_file()}
     left = [work for work in listed if work not in found]
     with Crew(processes, dask) as crew:
         for work, summary in crew.play(left):
             found[work] = summary
-            _keep(out, work, summary)
+            if work in paths:
+                _keep(paths[work], summary)
             done(work)
     return [found[work] for work in listed]
 
 
-def _kept(out: str | None, work: ComparedRun) -> Summary | None:
-    path = Path(out, work.name) if out else None
-    return msgspec.json.decode(path.read_bytes()) if path is not None and path.is_file() else None
+def _paths(out: str, works: Iterable[ComparedRun]) -> dict[ComparedRun, Path]:
+    """The file of each summary. Any different setting makes it a different name, and so does another content of any input."""
+    digests: dict[ComparedRun, str] = {}
+    found = {}
+    for work in works:
+        same = replace(work, seed=0)
+        if same not in digests:
+            digests[same] = work.digest
+        key = sha256(f"{work!r} {digests[same]}".encode()).hexdigest()[:12]
+        found[work] = Path(out, f"{Path(work.policy).stem}-{work.seed}-{key}.json")
+    return found
 
 
-def _keep(out: str | None, work: ComparedRun, summary: Summary) -> None:
+def _keep(path: Path, summary: Summary) -> None:
     """Write a summary completely or not at all, even if the process ends meanwhile."""
-    if out:
-        Path(out).mkdir(parents=True, exist_ok=True)
-        unfinished = Path(out, work.name + ".part")
-        unfinished.write_bytes(as_json(summary))
-        unfinished.replace(Path(out, work.name))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    unfinished.write_bytes(as_json(summary))
+    unfinished.replace(path)
 
 
 def interval(values: list[float]) -> tuple[float, float]:

@@ -41,6 +41,7 @@ class Setting:
     nodes: str | None
     kill_at_estimate: bool = False
     plugins_dir: str | None = None
+    digest: str = ""  #: of what the files contain, where results are kept
 
     def scenario(self, text: str, name: str, seed: int, works: Works, measured_until: float = inf) -> Scenario:
         """These jobs under a configuration. It ends early if it would take too long. Raises InputError."""

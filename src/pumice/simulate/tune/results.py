@@ -1,7 +1,7 @@
 """All simulations of a search, each played once; in a folder they are kept, so that an interrupted search goes on where it was.
 
-`played.jsonl` has a line for each simulation: its key, a digest of everything that it depends on except for the content of the workload's
-file, and its summary. The search itself depends on nothing but its seed and these results, so it takes the same course again.
+`played.jsonl` has a line for each simulation: its key, which is a digest of everything that it depends on, and its summary. The search
+itself depends on nothing but its seed and these results, so it takes the same course again.
 """
 
 from collections.abc import Callable, Sequence
