@@ -14,8 +14,8 @@ from pumice.api import file_content
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.cli.up import _explained
+from pumice.cluster.nodes.metrics_server import usage
 from pumice.cluster.nodes.node_pools import MOST_NODES, pools_of
-from pumice.cluster.nodes.pod_life import usage
 from pumice.extensions import plugins
 from pumice.http.messages import Request
 from pumice.page.feed import Feed

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pumice.api import Object, name_of, namespace_of, spec_of, uid_of
+from pumice.api.json_objects import field
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.streams.remote import Attached, Following, state_of
-from pumice.cluster.nodes.pod_life import log_of
 
 if TYPE_CHECKING:
     from pumice.cluster.nodes.container_files import Issue
@@ -70,3 +70,16 @@ class SimulatedContainers:
         body = PAGE.format(pod=name_of(pod), namespace=namespace_of(pod), node=spec_of(pod).get("nodeName"), port=port).encode()
         lines = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n"
         return lines.encode() + (b"" if head else body)
+
+
+def log_of(pod: Object, container: str, state: Object, query: dict[str, str]) -> str:
+    """The log of a container whose state is given. Of the query, `tailLines` counts."""
+    lines = []
+    begun = field(state, "running.startedAt") or field(state, "terminated.startedAt")
+    if begun:
+        lines.append(f"{begun} simulated container {container} of {pod['metadata']['name']} started on {pod['spec']['nodeName']}")
+    end = state.get("terminated")
+    if end:
+        lines.append(f"{end['finishedAt']} ended with exit code {end['exitCode']}")
+    last = query.get("tailLines", "")
+    return "".join(f"{line}\n" for line in (lines[max(len(lines) - int(last), 0) :] if last.isdigit() else lines))

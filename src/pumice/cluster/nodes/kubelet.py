@@ -1,8 +1,8 @@
 """Simulated kubelets: a pod bound to a node is accepted or rejected, starts, runs, ends and is removed, on the cluster's clock.
 
 The kubelets follow every write to pods and nodes and queue the objects to look at. Nothing is polled, and a pod for which nothing is due
-has no alarm, so that any number of running pods costs nothing. `pod_life` decides what happens; it is written here, directly into the
-store, as a bind is. The kubelets are a `Worker` of the control plane.
+has no alarm, so that any number of running pods costs nothing. `next_stage` decides what happens, `pod_status` what that looks like; it is
+written here, directly into the store, as a bind is. The kubelets are a `Worker` of the control plane.
 """
 
 import time
@@ -15,10 +15,10 @@ from pumice.api.json_objects import finalizers_of
 from pumice.cluster.apiserver import DeleteOptions, StatusError
 from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.cluster.clock import Alarm, AlarmClock
-from pumice.cluster.nodes import pod_life
+from pumice.cluster.nodes import next_stage, pod_status
 from pumice.cluster.nodes.metrics_server import Metrics
 from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
-from pumice.cluster.nodes.rejection import Milli, Ports, host_ports_of, rejection, requests_of
+from pumice.cluster.nodes.rejection import Milli, Ports, host_ports_of, rejection, requests_of, unresizable
 from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.cluster.store_lister import StoreLister
 from pumice.cluster.store_writes import StoreWrites
@@ -113,13 +113,13 @@ class Kubelets:
         held = held or self._take(key, pod)
         if held is None:
             return
-        phase = pod_life.phase_of(pod)
+        phase = next_stage.phase_of(pod)
         generation = pod["metadata"].get("generation", 1)
         if phase != held.phase:
             self._enter(key, pod, held, phase)
         elif generation != held.generation and held.due is None:  # the pod's deadline may have changed
             self._plan(key, pod, held, held.since)
-            if phase == pod_life.RUNNING:
+            if phase == next_stage.RUNNING:
                 pod = self._resize(key, pod, held)
         held.generation = generation
         if held.due is not None:
@@ -132,11 +132,11 @@ class Kubelets:
         needs = requests_of(pod)
         refused, resized = None, needs != held.needs or held.waits_for_room
         if resized:
-            refused = pod_life.unresizable(needs, node, (each.needs for each in self._on_node[held.node].values() if each is not held))
+            refused = unresizable(needs, node, (each.needs for each in self._on_node[held.node].values() if each is not held))
         held.waits_for_room = refused is not None
         if refused is None:
             held.needs = needs
-        return self._write(key, pod, pod_life.changed(pod, self._clock.now(), resized, refused))
+        return self._write(key, pod, pod_status.changed(pod, self._clock.now(), resized, refused))
 
     def _left(self, key: Key, held: _Held) -> None:
         """A pod takes up no room any more; those that wait to be resized are looked at again."""
@@ -154,27 +154,29 @@ class Kubelets:
         held = _Held(uid_of(pod), name_of(node), requests_of(pod), host_ports_of(pod))
         held.address = status_of(pod).get("podIP") or ""
         beside = self._on_node.setdefault(held.node, {})
-        if pod_life.phase_of(pod) == pod_life.PENDING:
+        if next_stage.phase_of(pod) == next_stage.PENDING:
             others = beside.values()
             refused = rejection(pod, held.needs, node, (each.needs for each in others), (each.ports for each in others))
             if refused is not None:
-                self._write(key, pod, pod_life.rejected(pod, self._clock.now(), *refused))
+                self._write(key, pod, pod_status.rejected(pod, self._clock.now(), *refused))
                 self._events.tell(pod, "Warning", *refused)
                 return None
         self._held[key] = held
-        if pod_life.phase_of(pod) != pod_life.ENDED:
+        if next_stage.phase_of(pod) != next_stage.ENDED:
             beside[key] = held
         return held
 
     def _enter(self, key: Key, pod: Object, held: _Held, phase: str) -> None:
         """Handle that the pod is in another phase than when the kubelet looked at it last."""
-        if phase == pod_life.RUNNING:
+        if phase == next_stage.RUNNING:
             self._metrics.started(pod, held.needs)
-        elif held.phase == pod_life.RUNNING and phase == pod_life.ENDED:
+        elif held.phase == next_stage.RUNNING and phase == next_stage.ENDED:
             self._metrics.ended(key, held.node)
-        if phase == pod_life.ENDED:
+        if phase == next_stage.ENDED:
             self._left(key, held)
-        known_since = status_of(pod).get("startTime") if phase == pod_life.RUNNING and not held.phase else None  # it ran before we started
+        known_since = (
+            status_of(pod).get("startTime") if phase == next_stage.RUNNING and not held.phase else None
+        )  # it ran before we started
         held.phase = phase
         self._plan(key, pod, held, instant(known_since) if known_since else self._clock.now())
 
@@ -185,7 +187,7 @@ class Kubelets:
         if held.alarm is not None:
             held.alarm.cancel()
             held.alarm = None
-        coming = pod_life.next_of(pod, held.phase, held.since, self._stages)
+        coming = next_stage.next_of(pod, held.phase, held.since, self._stages)
         if coming is None or coming.when == float("inf"):
             return
         if coming.when <= self._clock.now():
@@ -200,15 +202,15 @@ class Kubelets:
 
     def _carry_out(self, key: Key, pod: Object, held: _Held, stage: PodStage) -> None:
         held.due = None
-        status = pod_life.status_after(pod, stage, self._clock.now(), self._place(pod, held))
+        status = pod_status.status_after(pod, stage, self._clock.now(), self._place(pod, held))
         if status == "gone":
             if finalizers_of(pod):  # whatever set the finalizers needs to see how the pod ended
-                self._write(key, pod, pod_life.ended(pod, self._clock.now(), pod_life.KILLED, "", ""))
+                self._write(key, pod, pod_status.ended(pod, self._clock.now(), pod_status.KILLED, "", ""))
             self._end(key, held)
             return
         assert isinstance(status, dict)
         written = self._write(key, pod, status)
-        if held.phase == pod_life.RUNNING and pod_life.phase_of(written) == pod_life.RUNNING:
+        if held.phase == next_stage.RUNNING and next_stage.phase_of(written) == next_stage.RUNNING:
             self._plan(key, written, held, self._clock.now())
 
     def _end(self, key: Key, held: _Held) -> None:
@@ -223,15 +225,15 @@ class Kubelets:
             held.alarm.cancel()
         self._metrics.ended(key, held.node)
 
-    def _place(self, pod: Object, held: _Held) -> pod_life.Place:
+    def _place(self, pod: Object, held: _Held) -> pod_status.Place:
         status = status_of(pod)
         node = self._store.storage.get("nodes", ("", held.node)) or {}
         addresses = status_of(node).get("addresses") or ()
         host = next((each["address"] for each in addresses if each.get("type") == "InternalIP"), "127.0.0.1")
         if spec_of(pod).get("hostNetwork"):
-            return pod_life.Place(host, host)
+            return pod_status.Place(host, host)
         held.address = status.get("podIP") or held.address or self._addresses.take()
-        return pod_life.Place(held.address, host)
+        return pod_status.Place(held.address, host)
 
     def _write(self, key: Key, pod: Object, status: Object) -> Object:
         return self._store.put_trusted("pods", key, pod | {"metadata": dict(pod["metadata"]), "status": status})

@@ -5,11 +5,11 @@ as the real metrics-server looks every 15 seconds. Nothing is done while nothing
 """
 
 from pumice.api import Object, key_of, rfc3339, spec_of, uid_of
-from pumice.api.json_objects import labels_of
-from pumice.api.quantity import quantity
+from pumice.api.annotations import CPU_USAGE, MEMORY_USAGE
+from pumice.api.json_objects import annotations_of, labels_of
+from pumice.api.quantity import QuantityError, quantity
 from pumice.cluster.apiserver import Store
 from pumice.cluster.clock import Alarm, AlarmClock
-from pumice.cluster.nodes import pod_life
 from pumice.cluster.nodes.rejection import Milli
 
 PODS, NODES = "pods.metrics.k8s.io", "nodes.metrics.k8s.io"
@@ -29,7 +29,7 @@ class Metrics:
 
     def started(self, pod: Object, milli: Milli) -> None:
         key = key_of(pod)
-        used = pod_life.usage(pod, milli)
+        used = usage(pod, milli)
         names = [each["name"] for each in spec_of(pod).get("containers") or ()]
         shares = [{"name": name, "usage": {"cpu": "0", "memory": "0"} if number else used} for number, name in enumerate(names)]
         fields = {"containers": shares, "metadata": {"name": key.name, "namespace": key.namespace, "labels": dict(labels_of(pod))}}
@@ -68,3 +68,19 @@ class Metrics:
         metadata = {**fields.pop("metadata"), "uid": uid, "creationTimestamp": at}
         head = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "timestamp": at, "window": f"{WINDOW_S}s"}
         self._store.put_trusted(storage, key, head | fields)
+
+
+def usage(pod: Object, milli: dict[str, int]) -> dict[str, str]:
+    """The usage that metrics report of a pod whose requests are `milli`: as annotated, else four fifths of the requested CPU and memory."""
+    notes = annotations_of(pod)
+    cpu = _amount(notes.get(CPU_USAGE)) or f"{milli.get('cpu', 0) * 4 // 5}m"
+    memory = _amount(notes.get(MEMORY_USAGE)) or f"{milli.get('memory', 0) // 1000 * 4 // 5 // 1024}Ki"
+    return {"cpu": cpu, "memory": memory}
+
+
+def _amount(text: str | None) -> str:
+    """The amount that an annotation states; empty if it states none."""
+    try:
+        return text if text and quantity(text).milli >= 0 else ""
+    except QuantityError:
+        return ""

@@ -1,5 +1,5 @@
 """What a kubelet checks when a pod is bound to its node: that the pod's node affinity fits, that its host ports are free, and that there is
-room for the pod."""
+room for the pod; and whether there is room for what a running pod asks for now."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -50,6 +50,19 @@ def rejection(
     text = f"Node didn't have enough resource: {short.name}, requested: {short.shown(short.amount)}"
     text += f", used: {short.shown(short.used)}, capacity: {short.shown(short.capacity)}"
     return Rejection(f"OutOf{short.name}", f"Pod was rejected: {text}")
+
+
+def unresizable(needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]]) -> Rejection | None:
+    """Why a pod on the node cannot have these amounts, now or ever; None if it can."""
+    short = _shortage(needed, node, others)
+    if short is None:
+        return None
+    fits_alone = short.amount <= short.capacity
+    reason, word, room = (
+        ("Deferred", "available", short.capacity - short.used) if fits_alone else ("Infeasible", "capacity", short.capacity)
+    )
+    asked = short.shown(short.amount)
+    return Rejection(reason, f"Node didn't have enough {short.name}: requested: {asked}, {word}: {short.shown(room)}")
 
 
 def _overlap(some: Ports, others: Ports) -> bool:

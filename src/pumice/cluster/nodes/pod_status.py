@@ -1,31 +1,16 @@
-"""The life of a pod on a node, in pure functions: in which phase it is, which stage comes next and when, and what a kubelet writes into
-its status. The kubelet (`kubelet.py`) carries it out; whether it accepts the pod at all is in `rejection.py`.
+"""What a kubelet writes into a pod's status: once its containers run, have ended or run again, after a change of its spec, or if the node
+rejects it. Pure functions.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from pumice.api import Object, instant, rfc3339, spec_of, status_of, uid_of
-from pumice.api.annotations import CPU_USAGE, MEMORY_USAGE
-from pumice.api.json_objects import annotations_of, condition, field, terminating
-from pumice.api.quantity import QuantityError, quantity
-from pumice.cluster.nodes.rejection import Rejection, _shortage
-from pumice.cluster.nodes.stage import PodStage, Stages
+from pumice.api import Object, rfc3339, spec_of, status_of, uid_of
+from pumice.api.json_objects import condition, field
+from pumice.cluster.nodes.rejection import Rejection
+from pumice.cluster.nodes.stage import PodStage
 
-PENDING, RUNNING, TERMINATING, ENDED = "Pending", "Running", "Terminating", "Ended"
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 300.0  #: the backoff before containers are restarted: the first pause, and the longest
 KILLED = 137  #: the exit code of containers that did not end in time
-
-_TOO_LONG = "Pod was active on the node longer than the specified deadline"
-_DEADLINE = PodStage(name="deadline", phase="Running", becomes="Failed", reason="DeadlineExceeded", message=_TOO_LONG, exit_code=KILLED)
-_KILL = PodStage(name="kill", phase="Terminating", becomes="Gone")
-
-
-class Next(NamedTuple):
-    """The next stage of a pod, and when it comes if the pod is not changed before."""
-
-    when: float
-    stage: PodStage
 
 
 class Place(NamedTuple):
@@ -33,51 +18,6 @@ class Place(NamedTuple):
 
     pod_ip: str
     host_ip: str
-
-
-def phase_of(pod: Object) -> str:
-    phase = status_of(pod).get("phase")
-    if phase in ("Succeeded", "Failed"):
-        return ENDED
-    if terminating(pod):
-        return TERMINATING
-    return RUNNING if phase == "Running" else PENDING
-
-
-def next_of(pod: Object, phase: str, since: float, stages: Stages) -> Next | None:
-    """What comes next for a pod that has been in this phase since `since`. None: nothing comes until the pod is written."""
-    if phase == ENDED:
-        return None
-    stage = stages.next_stage(pod, phase)
-    found = Next(since + _delay_s(stage, pod), stage) if stage else None
-    if phase == TERMINATING:
-        return _termination(pod, since, found)
-    deadline_s = spec_of(pod).get("activeDeadlineSeconds")
-    if phase != RUNNING:
-        return found
-    if found is not None and restarts(pod):
-        pause_s = min(FIRST_PAUSE_S * 2 ** min(restarts(pod) - 1, 10), LONGEST_PAUSE_S)
-        found = Next(found.when + pause_s, found.stage)
-    if deadline_s is None:
-        return found
-    started = status_of(pod).get("startTime")
-    over = (instant(started) if started else since) + deadline_s
-    return found if found is not None and found.when <= over else Next(over, _DEADLINE)
-
-
-def _termination(pod: Object, since: float, found: Next | None) -> Next:
-    """The end of a terminating pod: after the grace period at the latest, and at once if it never ran."""
-    if status_of(pod).get("phase") != "Running":
-        return Next(since, _KILL)
-    last = since + (pod["metadata"].get("deletionGracePeriodSeconds") or 0)
-    return found if found is not None and found.when <= last else Next(last, _KILL)
-
-
-def _delay_s(stage: PodStage, pod: Object) -> float:
-    try:
-        return stage.delay_s(pod)
-    except ValueError:  # the pod's annotation is not a delay: the stage never comes
-        return float("inf")
 
 
 def status_after(pod: Object, stage: PodStage, now: float, place: Place) -> Object | Literal["gone"]:
@@ -167,22 +107,6 @@ def restarts_itself(pod: Object, exit_code: int) -> bool:
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
-def usage(pod: Object, milli: dict[str, int]) -> dict[str, str]:
-    """The usage that metrics report of a pod whose requests are `milli`: as annotated, else four fifths of the requested CPU and memory."""
-    notes = annotations_of(pod)
-    cpu = _amount(notes.get(CPU_USAGE)) or f"{milli.get('cpu', 0) * 4 // 5}m"
-    memory = _amount(notes.get(MEMORY_USAGE)) or f"{milli.get('memory', 0) // 1000 * 4 // 5 // 1024}Ki"
-    return {"cpu": cpu, "memory": memory}
-
-
-def _amount(text: str | None) -> str:
-    """The amount that an annotation states; empty if it states none."""
-    try:
-        return text if text and quantity(text).milli >= 0 else ""
-    except QuantityError:
-        return ""
-
-
 def _with_conditions(pod: Object, values: dict[str, tuple[str, str]], at: str) -> Object:
     """The pod's status with these conditions, each given by its type, value and reason. Other conditions stay as they are."""
     before = {each["type"]: each for each in status_of(pod).get("conditions") or ()}
@@ -231,19 +155,6 @@ def changed(pod: Object, now: float, resized: bool, refused: Rejection | None) -
     return status | ({"ephemeralContainerStatuses": added} if added else {})
 
 
-def unresizable(needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]]) -> Rejection | None:
-    """Why a pod on the node cannot have these amounts, now or ever; None if it can."""
-    short = _shortage(needed, node, others)
-    if short is None:
-        return None
-    fits_alone = short.amount <= short.capacity
-    reason, word, room = (
-        ("Deferred", "available", short.capacity - short.used) if fits_alone else ("Infeasible", "capacity", short.capacity)
-    )
-    asked = short.shown(short.amount)
-    return Rejection(reason, f"Node didn't have enough {short.name}: requested: {asked}, {word}: {short.shown(room)}")
-
-
 def _prepared(pod: Object, container: Object, at: str) -> Object:
     if container.get("restartPolicy") == "Always":
         return _running(pod, container, at)
@@ -268,16 +179,3 @@ def _head(pod: Object, container: Object) -> Object:
 
 def _id(pod: Object, container: Object) -> str:
     return f"simulated://{uid_of(pod)}/{container['name']}"
-
-
-def log_of(pod: Object, container: str, state: Object, query: dict[str, str]) -> str:
-    """The log of a container whose state is given. Of the query, `tailLines` counts."""
-    lines = []
-    begun = field(state, "running.startedAt") or field(state, "terminated.startedAt")
-    if begun:
-        lines.append(f"{begun} simulated container {container} of {pod['metadata']['name']} started on {pod['spec']['nodeName']}")
-    end = state.get("terminated")
-    if end:
-        lines.append(f"{end['finishedAt']} ended with exit code {end['exitCode']}")
-    last = query.get("tailLines", "")
-    return "".join(f"{line}\n" for line in (lines[max(len(lines) - int(last), 0) :] if last.isdigit() else lines))
