@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from pumice.api import kinds
+from pumice.api import kinds, rfc3339
 from pumice.api.integers import as_ranges, index_set
 from pumice.api.json_objects import Object, annotations_of, condition, labels_of, name_of, status_of
 from tests.controllers.playing import alive, play, start, template, workload
@@ -287,6 +287,18 @@ def test_success_ends_the_count_of_failures_that_delay_the_next_pod() -> None:
     ends("Failed", "2027-01-15T08:00:10.5Z")
     stage.wait(11)
     assert len(alive(stage)) == 1, "ten seconds, not twenty"
+
+
+def test_a_pod_that_its_node_rejected_delays_the_next_one() -> None:
+    """Otherwise a job that ignores such failures would make pods without end."""
+    stage = play(workload("Job"))
+    for pause in (10, 20):
+        rejected = {"phase": "Failed", "reason": "OutOfcpu", "startTime": rfc3339(stage.now)}
+        stage.change(kinds.POD, name_of(alive(stage)[0]), {"spec": {"nodeName": "n1"}, "status": rejected})
+        stage.wait(pause - 1)
+        assert alive(stage) == []
+        stage.wait(1)
+        assert len(alive(stage)) == 1
 
 
 def test_a_suspended_jobs_pods_are_no_failures_and_its_deadline_begins_anew() -> None:

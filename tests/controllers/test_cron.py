@@ -126,10 +126,18 @@ def test_a_second_job_is_allowed_forbidden_or_takes_the_place_of_the_first() -> 
 
 
 def test_a_suspended_schedule_starts_nothing_and_a_broken_one_neither() -> None:
-    for spec in ({"suspend": True}, {"schedule": "nonsense"}, {"timeZone": "Mars/Base"}):
-        stage = play(**spec)
+    told = {"suspend": [], "schedule": ["UnparseableSchedule"], "timeZone": ["UnknownTimeZone"]}
+    for name, value in (
+        ("suspend", True),
+        ("schedule", "nonsense"),
+        ("timeZone", "Mars/Base"),
+        ("timeZone", "America"),
+        ("timeZone", ".."),
+    ):
+        stage = play(**{name: value})
         stage.wait(600)
         assert stage.names(kinds.JOB) == []
+        assert [event.reason for event in stage.lister.emitted] == told[name]
 
 
 def test_a_schedule_that_comes_at_no_time_is_told() -> None:

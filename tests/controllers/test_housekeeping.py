@@ -148,6 +148,20 @@ class TestBudgets:
         status = self.play(ready, of, **spec)
         assert (status["disruptionsAllowed"], status["desiredHealthy"], status["currentHealthy"]) == (allowed, desired, ready)
 
+    def test_in_a_rollout_the_size_of_the_deployment_counts(self) -> None:
+        self.play(4, 4, maxUnavailable=1)
+        deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default", "uid": "d"}}
+        owners = [{**deployment["metadata"], "apiVersion": "apps/v1", "kind": "Deployment", "controller": True}]
+        newer = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": {"replicas": 1}}
+        newer["metadata"] = {"name": "newer", "namespace": "default", "uid": "n", "ownerReferences": owners}
+        pod = plain_pod("p4", newer)
+        pod["metadata"]["labels"] = {"app": "web"}
+        self.stage.add({**deployment, "spec": {"replicas": 4}}, newer)
+        self.stage.change(kinds.REPLICA_SET, "web", {"metadata": {"ownerReferences": owners}})
+        self.stage.add(pod)
+        status = self.stage.get(kinds.DISRUPTION_BUDGET, "b")["status"]
+        assert (status["expectedPods"], status["desiredHealthy"], status["disruptionsAllowed"]) == (4, 3, 1)
+
     def test_a_granted_eviction_counts_until_the_pod_goes_or_time_passes(self) -> None:
         self.play(4, 4, maxUnavailable=1)
         granted = {"status": {"disruptedPods": {"p0": rfc3339(NOON)}}}
@@ -175,6 +189,23 @@ def test_a_quota_tells_what_is_used_of_it() -> None:
     stage.add(plain_pod("p2"))
     assert stage.get(kinds.RESOURCE_QUOTA, "q")["status"]["used"]["pods"] == "2"
     stage.assert_settled()
+
+
+def test_a_quota_follows_claims_and_services_that_change() -> None:
+    meta = {"name": "c", "namespace": "default"}
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": meta,
+        "spec": {"resources": {"requests": {"storage": "10Gi"}}},
+    }
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"type": "ClusterIP", "ports": [{"port": 1}]}}
+    hard = {"requests.storage": "1Ti", "services.nodeports": "5"}
+    stage = Stage(quota(hard), claim, service, controllers=[ResourceQuotas()])
+    stage.change(kinds.CLAIM, "c", {"spec": {"resources": {"requests": {"storage": "20Gi"}}}})
+    stage.change(kinds.SERVICE, "c", {"spec": {"type": "NodePort"}})
+    used = stage.get(kinds.RESOURCE_QUOTA, "q")["status"]["used"]
+    assert used == {"requests.storage": "20Gi", "services.nodeports": "1"}
 
 
 def test_a_quota_with_scopes_counts_only_the_pods_in_them() -> None:

@@ -14,6 +14,8 @@ from pumice.controllers.registry import kubernetes_controllers
 from tests.controllers.collected import Collected
 from tests.controllers.stage import Stage
 
+EXISTS = {"key": "disk", "operator": "Exists"}
+
 
 def claim(name: str = "data", size: str = "5Gi", notes: dict[str, str] | None = None, **spec: Any) -> Object:
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": notes or {}}
@@ -63,6 +65,7 @@ def got(stage: Stage, name: str = "data") -> str:
         ([volume("one", "5Gi")], {"accessModes": ["ReadWriteMany"]}, ""),
         ([volume("block", "5Gi", volumeMode="Block")], {}, ""),
         ([volume("a", "5Gi"), volume("b", "6Gi", {"disk": "ssd"})], {"selector": {"matchLabels": {"disk": "ssd"}}}, "b"),
+        ([volume("a", "5Gi"), volume("b", "6Gi", {"disk": "ssd"})], {"selector": {"matchExpressions": [EXISTS]}}, "b"),
         ([volume("a", "5Gi"), volume("b", "6Gi", claimRef={"namespace": "default", "name": "data"})], {}, "b"),
         ([volume("a", "5Gi", claimRef={"namespace": "default", "name": "another"})], {}, ""),
         ([volume("a", "5Gi", claimRef={"namespace": "default", "name": "data", "uid": "older"})], {}, ""),

@@ -6,7 +6,7 @@ is remembered in `disruptedPods` until its pod is seen to be deleted.
 
 from collections.abc import Hashable, Iterable
 
-from pumice.api import Key, Object, instant, key_of, kinds, name_of, namespace_of, rfc3339, spec_of, status_of
+from pumice.api import Key, Object, instant, key_of, kinds, name_of, namespace_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api.json_objects import condition, controller_of, labels_of, terminating
 from pumice.api.kinds import kind_of
 from pumice.api.selectors import label_selector, matches
@@ -63,18 +63,22 @@ def _wanted(budget: Object, pods: list[Object], lister: Lister) -> tuple[int, in
 
 
 def _asked_for(pods: list[Object], lister: Lister) -> int:
-    """The number of pods that the controllers of these pods want; a pod without a controller counts as one."""
-    total, seen = 0, set()
+    """The number of pods that the workloads of these pods want; other pods count as they are."""
+    wanted: dict[str, int] = {}
     for pod in pods:
-        owner = controller_of(pod)
-        if owner is None:
-            total += 1
-        elif owner["uid"] not in seen:
-            seen.add(owner["uid"])
-            workload = lister.get(kind_of(owner), namespace_of(pod), owner["name"]) if kind_of(owner) in SCALED else None
-            same = [each for each in pods if (controller_of(each) or {}).get("uid") == owner["uid"]]
-            total += int(spec_of(workload).get("replicas", 1)) if workload is not None else len(same)
-    return total
+        workload = _scaled_by(pod, lister)
+        if workload is not None:
+            wanted[uid_of(workload)] = int(spec_of(workload).get("replicas", 1))
+        else:
+            wanted[uid_of(pod)] = 1
+    return sum(wanted.values())
+
+
+def _scaled_by(subject: Object, lister: Lister) -> Object | None:
+    """The workload that says how many pods there shall be: of several ReplicaSets of a Deployment, that is the Deployment."""
+    owner = controller_of(subject)
+    found = lister.get(kind_of(owner), namespace_of(subject), owner["name"]) if owner is not None and kind_of(owner) in SCALED else None
+    return None if found is None else _scaled_by(found, lister) or found
 
 
 def _disrupted(budget: Object, pods: list[Object], now: float) -> tuple[dict[str, str], float | None]:

@@ -189,6 +189,7 @@ def _ended_at(pod: Object) -> float:
     stamps = [
         ((each.get("state") or {}).get("terminated") or {}).get("finishedAt") for each in status_of(pod).get("containerStatuses") or ()
     ]
+    stamps.append(status_of(pod).get("startTime"))  # no container of a pod that its node rejected has ever run
     return max((instant(stamp) for stamp in stamps if stamp), default=0.0)
 
 

@@ -46,16 +46,19 @@ class ResourceQuotas:
         return result(status_change(quota, status))
 
 
+CHANGING = (kinds.SERVICE, kinds.CLAIM)  #: the kinds whose spec may change so that an object is charged otherwise, besides pods
+
+
 def _charge(pod: Object) -> list[object]:
-    """The fields of a pod's spec that can change while the pod lives and that affect its charge."""
-    return [spec_of(pod).get(part) for part in ("containers", "initContainers", "activeDeadlineSeconds")]
+    """The fields of a pod that can change while the pod lives and that affect its charge."""
+    return [status_of(pod).get("phase"), *(spec_of(pod).get(part) for part in ("containers", "initContainers", "activeDeadlineSeconds"))]
 
 
 def _quotas_around(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """The keys of the quotas of the namespace, if the change affects what is used."""
     old, new = change
-    if old and new and kind_of(new) != kinds.POD:
-        return ()
-    if old and new and status_of(old).get("phase") == status_of(new).get("phase") and _charge(old) == _charge(new):
-        return ()
+    if old and new:
+        kind = kind_of(new)
+        if not (_charge(old) != _charge(new) if kind == kinds.POD else kind in CHANGING and spec_of(old) != spec_of(new)):
+            return ()
     return [key_of(quota) for quota in lister.all(kinds.RESOURCE_QUOTA, namespace_of(change.object))]

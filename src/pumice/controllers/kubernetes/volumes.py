@@ -12,6 +12,7 @@ from pumice.api import Key, Object, key_of, kinds, name_of, namespace_of, spec_o
 from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, PROVISIONED_BY, SELECTED_NODE
 from pumice.api.json_objects import annotations_of, copied, created_at, labels_of, terminating
 from pumice.api.quantity import quantity
+from pumice.api.selectors import label_selector, matches
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.writes import Create, Emit, Write, change, delete, patch, status_change
 
@@ -118,8 +119,8 @@ def _fits(volume: Object, claim: Object, must_be_meant: bool) -> bool:
         return False
     if status_of(volume).get("phase") == "Released" or (given.get("storageClassName") or "") != (asked.get("storageClassName") or ""):
         return False
-    wanted = (asked.get("selector") or {}).get("matchLabels") or {}
-    alike = given.get("volumeMode", "Filesystem") == asked.get("volumeMode", "Filesystem") and wanted.items() <= labels_of(volume).items()
+    chosen = matches(label_selector(asked.get("selector")) or (), labels_of(volume))
+    alike = chosen and given.get("volumeMode", "Filesystem") == asked.get("volumeMode", "Filesystem")
     modes = set(asked.get("accessModes") or ()) <= set(given.get("accessModes") or ())
     return modes and alike and _size(volume, "capacity") >= _size(claim, "resources", "requests")
 

@@ -45,8 +45,8 @@ class CronJobs:
         later: list[tuple[float, Hashable]] = []
         try:
             schedule, zone = parse_schedule(spec_of(cron).get("schedule") or ""), _zone(cron)
-        except (ScheduleError, KeyError, ValueError):
-            return result([*writes, *status_change(cron, _with_active(status, running))])
+        except (KeyError, ValueError, OSError) as error:
+            return result([*writes, _unreadable(cron, error), *status_change(cron, _with_active(status, running))])
         if not spec_of(cron).get("suspend"):
             started = self._start(cron, schedule, zone, running, lister, now)
             writes.extend(started)
@@ -102,8 +102,15 @@ def _latest(cron: Object, status: Object) -> float:
     return instant(status["lastScheduleTime"]) if status.get("lastScheduleTime") else created_at(cron)
 
 
+def _unreadable(cron: Object, error: Exception) -> Write:
+    """The Event about a schedule or a time zone that cannot be read."""
+    if isinstance(error, ScheduleError):
+        return Emit(cron, "Warning", "UnparseableSchedule", f"unparseable schedule: {error}")
+    return Emit(cron, "Warning", "UnknownTimeZone", f"invalid timeZone: {spec_of(cron)['timeZone']}")
+
+
 def _zone(cron: Object) -> tzinfo | None:
-    """The time zone of the schedule; None if it names none. Raises ZoneInfoNotFoundError, which is a KeyError, or ValueError."""
+    """The time zone of the schedule; None if it names none. Raises KeyError, ValueError or, if the name is that of a region, OSError."""
     from zoneinfo import ZoneInfo
 
     name = spec_of(cron).get("timeZone")
