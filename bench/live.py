@@ -32,7 +32,8 @@ from stage import Stage, install_definitions
 
 from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.reflector import Deleted, Reflector, dict_metadata
+from pumice.client.known_versions import Deleted
+from pumice.client.reflector import Reflector, dict_metadata
 from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.live.clock import WallClock
 from pumice.live.scheduler.required_queues import make_queues

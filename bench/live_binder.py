@@ -16,7 +16,8 @@ from pumice.api.kinds import PODS
 from pumice.api.meta import Metadata
 from pumice.client.access import Access
 from pumice.client.client import Client
-from pumice.client.reflector import Added, Change, Reflector
+from pumice.client.known_versions import Added, Change
+from pumice.client.reflector import Reflector
 from pumice.client.resolve_access import find
 from pumice.client.transport import ListScope
 

@@ -26,7 +26,8 @@ from typing import Any
 from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.client.client import Client
 from pumice.client.failures import ApiError, NoAnswer
-from pumice.client.reflector import Deleted, Reflector, dict_metadata
+from pumice.client.known_versions import Deleted
+from pumice.client.reflector import Reflector, dict_metadata
 from pumice.client.resolve_access import find
 from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.live.clock import WallClock

@@ -18,7 +18,8 @@ from pumice.api.kinds import PODS
 from pumice.api.meta import Metadata, Wire
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Backoff, Client, Retry
-from pumice.client.reflector import Added, Deleted, KnownObjects, Modified, OutOfOrder, Pace, Reflector, dict_metadata
+from pumice.client.known_versions import Added, Deleted, KnownVersions, Modified, OutOfOrder
+from pumice.client.reflector import Pace, Reflector, dict_metadata
 from pumice.client.transport import ListScope, Page, as_dict
 from tests.samples import times
 
@@ -415,7 +416,7 @@ def test_a_version_to_which_the_server_has_not_come_is_forgotten(ahead: int) -> 
 
 
 def test_a_version_that_is_no_number_of_64_bits_orders_nothing() -> None:
-    view: KnownObjects[str] = KnownObjects()
+    view: KnownVersions[str] = KnownVersions()
     for text in ("", "x", "+5", "1_0", "-1", "٣", "9" * 21, "9" * 5000):
         with pytest.raises(OutOfOrder, match="is not a number") as caught:
             view.stands_at(text)
@@ -427,7 +428,7 @@ def meta(name: str, version: int, uid: str = "u") -> Metadata:
 
 
 def test_an_unknown_object_that_comes_late_means_that_the_stream_is_out_of_order() -> None:
-    view: KnownObjects[str] = KnownObjects()
+    view: KnownVersions[str] = KnownVersions()
     view.list_begins()
     view.list_ends("5")
     assert view.changed("b", meta("b", 7)) == [Added("b", "/b")]
@@ -436,7 +437,7 @@ def test_an_unknown_object_that_comes_late_means_that_the_stream_is_out_of_order
 
 
 def test_what_was_heard_from_an_answer_has_its_end_told_by_the_list_that_lacks_it() -> None:
-    view: KnownObjects[str] = KnownObjects()
+    view: KnownVersions[str] = KnownVersions()
     view.list_begins()
     view.list_ends("5")
     assert view.note_answer(meta("a", 7)) and view.changed("a", meta("a", 7)) == []
@@ -445,7 +446,7 @@ def test_what_was_heard_from_an_answer_has_its_end_told_by_the_list_that_lacks_i
 
 
 def test_a_list_says_nothing_of_what_was_heard_of_after_it() -> None:
-    view: KnownObjects[str] = KnownObjects()
+    view: KnownVersions[str] = KnownVersions()
     view.list_begins()
     assert view.note_answer(meta("a", 12))
     assert view.list_ends("9") == []
@@ -453,7 +454,7 @@ def test_a_list_says_nothing_of_what_was_heard_of_after_it() -> None:
 
 
 def test_an_answer_that_comes_after_the_end_of_its_object_is_not_believed() -> None:
-    view: KnownObjects[str] = KnownObjects()
+    view: KnownVersions[str] = KnownVersions()
     view.list_begins()
     view.changed("b", meta("b", 8, uid="later"))
     view.list_ends("9")
@@ -462,7 +463,7 @@ def test_an_answer_that_comes_after_the_end_of_its_object_is_not_believed() -> N
 
 
 def test_a_list_older_than_what_was_told_is_refused() -> None:
-    view: KnownObjects[str] = KnownObjects()
+    view: KnownVersions[str] = KnownVersions()
     view.list_begins()
     view.list_ends("9")
     view.list_begins()

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from pumice.api.kinds import NODES, PODS, VOLUME_CLAIMS, VOLUMES, ObjectRef
 from pumice.client.client import Client
 from pumice.client.failures import ApiError, KubeError
-from pumice.client.reflector import Change, Deleted, Reflector, dict_metadata
+from pumice.client.known_versions import Change, Deleted
+from pumice.client.reflector import Reflector, dict_metadata
 from pumice.client.transport import ListScope, PatchType, as_dict
 
 Body = dict[str, Any]

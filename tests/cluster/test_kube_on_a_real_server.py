@@ -18,8 +18,9 @@ from pumice.client.client import Backoff, Client
 from pumice.client.event_recorder import EventRecorder
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.failures import ApiError
+from pumice.client.known_versions import Added, Deleted, Modified
 from pumice.client.leader_election import Election, LeaseCandidate, Term
-from pumice.client.reflector import Added, Deleted, Modified, Pace, Reflector
+from pumice.client.reflector import Pace, Reflector
 from pumice.client.transport import ListScope, PatchType, as_dict
 
 pytestmark = pytest.mark.cluster

@@ -17,7 +17,8 @@ from pumice.api.json_objects import Key, field, name_of, owners_of
 from pumice.api.kinds import NODES, PODS, QUEUES, Kind, ObjectRef
 from pumice.client.bind_and_evict import bind, evict
 from pumice.client.failures import ApiError
-from pumice.client.reflector import Added, Deleted, Modified, Reflector, dict_metadata
+from pumice.client.known_versions import Added, Deleted, Modified
+from pumice.client.reflector import Reflector, dict_metadata
 from pumice.client.transport import ListScope, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, Store
 from pumice.cluster.apiserver.storage.watch import WatchFilter

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -137,13 +138,20 @@ def test_volumes_that_are_not_bound_in_time_are_given_back_and_tried_again(there
     run(story())
 
 
+@asynccontextmanager
+async def waiting_for_a_volume() -> AsyncIterator[tuple[MemoryServer, Scheduler]]:
+    """A scheduler that has chosen a node for a pod, and waits until the volume of the pod's claim is made there."""
+    api = server("a")
+    waiting_claim(api)
+    lone(api, volumes=CLAIMED)
+    async with scheduling(api) as scheduler:
+        await until(lambda: SELECTED in annotations(api))
+        yield api, scheduler
+
+
 def test_for_a_pod_that_goes_no_volume_is_waited_for() -> None:
     async def story() -> None:
-        api = server("a")
-        waiting_claim(api)
-        lone(api, volumes=CLAIMED)
-        async with scheduling(api) as scheduler:
-            await until(lambda: SELECTED in annotations(api))
+        async with waiting_for_a_volume() as (api, scheduler):
             api.remove(PODS, "train-0")
             await until(lambda: SELECTED not in annotations(api), within_s=5)
             assert scheduler._sender.idle and not [event for event in api.all(EVENTS) if event["reason"] == "FailedScheduling"]
@@ -153,11 +161,7 @@ def test_for_a_pod_that_goes_no_volume_is_waited_for() -> None:
 
 def test_a_claim_that_goes_while_its_volume_is_waited_for_ends_the_attempt() -> None:
     async def story() -> None:
-        api = server("a")
-        waiting_claim(api)
-        lone(api, volumes=CLAIMED)
-        async with scheduling(api) as scheduler:
-            await until(lambda: SELECTED in annotations(api))
+        async with waiting_for_a_volume() as (api, scheduler):
             api.remove(VOLUME_CLAIMS, "data")
             await asyncio.sleep(5)
             assert not api.placed() and scheduler.metrics.binds.value("failed") == 1

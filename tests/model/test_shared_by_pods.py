@@ -7,10 +7,11 @@ from typing import Any
 
 from pumice.api.pod import Pod, PodSpec
 from pumice.api.structs import convert
+from pumice.scheduler.model.pod_request import requested_by_containers
 from pumice.scheduler.model.rare_attributes import NOTHING
 from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.shared_templates import FEW, Pairs, Shared
-from pumice.scheduler.model.template import Template, requested_by_containers
+from pumice.scheduler.model.template import Template
 from pumice.testing import cluster, pod, podgroup
 
 

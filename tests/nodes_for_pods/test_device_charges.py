@@ -12,7 +12,7 @@ from pumice.api.pod import Pod
 from pumice.api.structs import convert, encode
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.template import pod_request
+from pumice.scheduler.model.pod_request import pod_request
 from pumice.scheduler.plugins.kube.devices.charges import CHARGES
 from pumice.scheduler.plugins.kube.dynamic_resources import dynamic_resources
 from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices

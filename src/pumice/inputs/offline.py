@@ -29,8 +29,8 @@ from pumice.scheduler.framework.unserved_pods import unserved
 from pumice.scheduler.framework.waiting_pods import EVERYBODY
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster, status
+from pumice.scheduler.model.pod_request import POD_LEVEL, is_pod_level, requested_by_containers
 from pumice.scheduler.model.shadow_group import is_shadow
-from pumice.scheduler.model.template import POD_LEVEL, is_pod_level, requested_by_containers
 
 if TYPE_CHECKING:
     from pumice.scheduler.kube.scheduling_queue import SchedulingQueue

@@ -12,7 +12,7 @@ from msgspec import ValidationError
 
 from pumice.api import Key, Object, key_of, uid_of
 from pumice.api.kinds import Kind
-from pumice.client.reflector import Change, Deleted
+from pumice.client.known_versions import Change, Deleted
 from pumice.controllers.controller import ObjectChange
 from pumice.controllers.key_index import IndexedLister
 

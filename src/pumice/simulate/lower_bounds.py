@@ -36,7 +36,7 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from pumice.api.core import Node
-from pumice.scheduler.model.template import requested_by_containers
+from pumice.scheduler.model.pod_request import requested_by_containers
 from pumice.simulate.workload import Role, Work
 
 Machine = tuple[list[float], list[float]]  #: by job: how much of the machine it needs, in seconds; what its pods take in the mean, h_j

@@ -23,7 +23,7 @@ from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from pumice.api.quantity import Quantity, format_milli, is_gpu, quantity
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
-from pumice.scheduler.model.template import requested_by_containers
+from pumice.scheduler.model.pod_request import requested_by_containers
 from pumice.simulate.fault_settings import NO_FAULTS, Faults
 
 GPU = "nvidia.com/gpu"

@@ -21,7 +21,7 @@ from pumice.api.structs import decoder
 from pumice.api.volcano import PodGroup, Queue
 from pumice.inputs.recording.entry_format import Begin, Cycle, Entry, Put, Removed, Restored, Whole
 from pumice.scheduler.model import status
-from pumice.scheduler.model.template import requested_by_containers
+from pumice.scheduler.model.pod_request import requested_by_containers
 
 FIELDS = ("queue", "user", "namespace")  #: the fields by which usage can be summed up
 NO_QUEUE = "-"  #: shown as the queue of pods without a PodGroup

@@ -20,7 +20,7 @@ from pumice.api.meta import Wire
 from pumice.api.plural import counted
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
-from pumice.client.reflector import Change, Deleted
+from pumice.client.known_versions import Change, Deleted
 from pumice.live.clock import Clock
 from pumice.live.scheduler.canary_share import ShareFilter
 from pumice.live.scheduler.cycle_timing import Urgency

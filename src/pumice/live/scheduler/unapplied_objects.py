@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from pumice.client.client import Backoff
-from pumice.client.reflector import Change, Deleted
+from pumice.client.known_versions import Change, Deleted
 from pumice.live.scheduler.metrics import LiveMetrics
 
 PAUSES = Backoff(2.0, 600.0)

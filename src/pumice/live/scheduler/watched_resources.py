@@ -21,7 +21,8 @@ from pumice.api.core import CSIDriver
 from pumice.api.kinds import Kind
 from pumice.api.meta import Metadata, Wire
 from pumice.api.structs import STRUCTS, decoder
-from pumice.client.reflector import DEFAULT_PACE, Change, Pace, Reflector
+from pumice.client.known_versions import Change
+from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import ListScope, Transport
 from pumice.live.scheduler.options import Options
 from pumice.live.synced import synced

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.pod import Pod, PodSpec
+from pumice.scheduler.model.pod_request import resize_state
 from pumice.scheduler.model.resources import Dimensions
-from pumice.scheduler.model.template import Template, resize_state, volumes_that_matter, written
+from pumice.scheduler.model.template import Template, volumes_that_matter, written
 
 FEW = 1000  #: so few of a kind are not worth a search
 

@@ -21,7 +21,7 @@ from pumice.api.structs import encode
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Scores, View, to_hundred
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, unless_gone
 from pumice.scheduler.model import Cluster, Mask, Nodes, Task, Template
-from pumice.scheduler.model.template import is_pod_level
+from pumice.scheduler.model.pod_request import is_pod_level
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
 from pumice.scheduler.plugins.kube.devices.charges import ALONE, CHARGES, uncovered

@@ -15,7 +15,7 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import measured
 from pumice.scheduler.model import CPU, MEMORY, Task, Template, Vector
-from pumice.scheduler.model.template import POD_LEVEL
+from pumice.scheduler.model.pod_request import POD_LEVEL
 
 INTERVAL_S = 300.0
 LOW_NODE_UTILIZATION = "lowNodeUtilization"

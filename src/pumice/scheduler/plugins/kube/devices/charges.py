@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pumice.api.devices import Device, NodeAllocatableMapping
 from pumice.api.pod import ClaimCharge, MappedAmount, OverheadAmount, PodSpec, ResourceList
 from pumice.api.quantity import Quantity, canonical, format_bytes, format_milli, quantity
-from pumice.scheduler.model.template import charged, is_pod_level, requested_by_containers
+from pumice.scheduler.model.pod_request import charged, is_pod_level, requested_by_containers
 from pumice.scheduler.plugins.kube.devices.in_use import DeviceUse
 from pumice.scheduler.plugins.kube.devices.pools import DeviceKey
 from pumice.scheduler.plugins.kube.devices.requests import Failed
