@@ -194,11 +194,11 @@ def test_writes_made_while_hearing_of_a_write_come_after_it() -> None:
     answered: list[str] = []
 
     def answering(storage: str, event: Any) -> None:
-        if storage == "configmaps" and not answered:
+        if not answered:
             answered.append(storage)
             made.create("secrets", {"metadata": {"name": "s"}}, "default")
 
-    made.storage.listeners.insert(0, answering)
+    made.storage.listen(answering, "configmaps")
     made.create("configmaps", {"metadata": {"name": "c"}}, "default")
     assert recorded == sorted(recorded) and answered
 

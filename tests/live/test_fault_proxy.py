@@ -51,7 +51,7 @@ class Watchman:
         self.evicted: set[str] = set()
         self._plane = plane
         self._nodes: dict[str, str] = {}
-        plane.store.storage.listeners.append(lambda storage, event: self._look() if storage == "pods" else None)
+        plane.store.storage.listen(lambda storage, event: self._look(), "pods")
 
     def _look(self) -> None:
         used: Counter[str] = Counter()

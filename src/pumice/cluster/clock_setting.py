@@ -22,10 +22,10 @@ class ClockSetting:
         else:
             store.update("configmaps", body | {"metadata": {"name": KEY[1], "namespace": KEY[0]}})
         store.admission.add([AdmissionRule(("configmaps",), ("CREATE", "UPDATE"), validate=_only_a_speed)])
-        store.storage.listeners.append(self._on_write)
+        store.storage.listen(self._on_write, "configmaps")
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
-        if storage == "configmaps" and event.key == KEY and event.type != "DELETED":
+        if event.key == KEY and event.type != "DELETED":
             speed = read_speed(field(event.object, "data.speed"))
             if speed is not None and speed != self._clock.speed:
                 self._clock.set_speed(speed)

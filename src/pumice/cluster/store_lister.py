@@ -28,7 +28,7 @@ class StoreLister(IndexedLister):
         for storage, kind_storage in store.storage.kind_storages.items():
             for key in kind_storage.keys:
                 self._on_write(storage, None, kind_storage.objects[key], 0)
-        store.storage.listeners.append(self._written)
+        store.storage.listen(self._written)
         store.storage.on_publish.append(self._wake)
 
     # What controllers look up

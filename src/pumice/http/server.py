@@ -180,6 +180,8 @@ class ServerConnection(asyncio.Protocol):
 
     def _next_request(self) -> Request | None:
         """A complete request from the buffer, or None if more bytes must arrive first. Raises Malformed."""
+        if not self._buffer:
+            return None
         if self._head is None:
             while self._buffer[:2] == b"\r\n":
                 del self._buffer[:2]
@@ -197,8 +199,11 @@ class ServerConnection(asyncio.Protocol):
         return request
 
     def _whole_body(self, head: RequestHead) -> bytes | None:
-        if not head.framing:
-            return b""
+        length = head.framing
+        if isinstance(length, int) and length <= min(len(self._buffer), self._door.largest_body) and self._body is None:
+            body = bytes(self._buffer[:length])
+            del self._buffer[:length]
+            return body
         try:
             if self._body is None:
                 self._body = Body(head.framing, self._door.largest_body)

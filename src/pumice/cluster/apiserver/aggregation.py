@@ -133,7 +133,7 @@ class Aggregation:
             self._store.create("configmaps", {"metadata": {"name": CONFIGURATION}, "data": data}, "kube-system")
         else:
             self._store.patch("configmaps", CONFIGURATION, PatchRequest("merge", {"data": data}), "kube-system")
-        self._store.storage.listeners.append(self._on_write)
+        self._store.storage.listen(self._on_write, CRDS, RESOURCE)
         self._own()
         self._look()
 
@@ -144,7 +144,7 @@ class Aggregation:
     def _on_write(self, storage: str, event: WatchEvent) -> None:
         if storage == CRDS:
             asyncio.get_running_loop().call_soon(self._own)
-        elif storage == RESOURCE and event.type == "ADDED" and event.object["spec"].get("service"):
+        elif event.type == "ADDED" and event.object["spec"].get("service"):
             self._look()
 
     def _own(self) -> None:

@@ -59,18 +59,16 @@ class EventExpiry:
     def __init__(self, store: Store, ttl_s: float = EVENT_TTL_S) -> None:
         self._store = store
         self._ttl_s = ttl_s
-        self._storage = store.kind(EVENTS).storage
         self._written: OrderedDict[Key, float] = OrderedDict()  #: oldest first
         for obj in store.all(EVENTS):
             self._note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
-        store.storage.listeners.append(self._on_write)
+        store.storage.listen(self._on_write, store.kind(EVENTS).storage)
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
-        if storage == self._storage:
-            if event.type == "DELETED":
-                self._written.pop(event.key, None)
-            else:
-                self._note(event.key)
+        if event.type == "DELETED":
+            self._written.pop(event.key, None)
+        else:
+            self._note(event.key)
 
     def _note(self, key: Key) -> None:
         self._written[key] = self._store.now()
@@ -189,7 +187,8 @@ class Server:
         own_endpoints(self.store, "127.0.0.1" if self.host in ("0.0.0.0", "localhost") else self.host, self.port)
         self.store.collector.wake = self._collect_soon
         self._collect_soon()
-        self.store.storage.listeners.append(lambda storage, event: self._commits.begin())
+        if self._journal is not None:
+            self.store.storage.listen(lambda storage, event: self._commits.begin())
         self._commits.begin()
         Signer(self.store, self._own_authority).sign_all()
         self._aggregation.start()

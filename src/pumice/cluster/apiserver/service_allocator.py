@@ -28,7 +28,7 @@ ADDRESSES = range(int(_HOSTS[1]), int(_HOSTS[-1]))
 CHOSEN = 256  #: so many of the first addresses are left to those who choose one themselves
 PORTS = range(30000, 32768)
 NONE = "None"  #: the cluster IP of a Service that shall have none
-_SERVICES = "services"
+SERVICES = "services"
 IP_ADDRESSES = "ipaddresses.networking.k8s.io"
 _LABELS = {"ipaddress.kubernetes.io/ip-family": "IPv4", "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}
 
@@ -70,14 +70,14 @@ class ServiceAllocator:
         self._ports = _Allocated("nodePort", PORTS, int, _ports)
 
     def restored(self, storage: str, service: Object) -> None:
-        if storage == _SERVICES:
+        if storage == SERVICES:
             self._addresses.take(service)
             self._ports.take(service)
 
     def on_write(self, storage: str, event: WatchEvent) -> None:
-        if storage == IP_ADDRESSES and event.type == "DELETED" and event.key[1] in self._addresses.held:
-            self._bring_back(event.object)
-        if storage != _SERVICES:
+        if storage == IP_ADDRESSES:
+            if event.type == "DELETED" and event.key[1] in self._addresses.held:
+                self._bring_back(event.object)
             return
         self._addresses.give_back(event.previous)
         self._ports.give_back(event.previous)
@@ -91,7 +91,7 @@ class ServiceAllocator:
     def _bring_back(self, gone: Object) -> None:
         """Make an IPAddress that somebody deleted once more, for the Service that has the address. Mostly the deleted one named it."""
         ref = (gone.get("spec") or {}).get("parentRef") or {}
-        service = self._store.find(_SERVICES, ref.get("namespace", ""), ref.get("name", ""))
+        service = self._store.find(SERVICES, ref.get("namespace", ""), ref.get("name", ""))
         if service is not None and name_of(gone) in _addresses(service):
             self._note(service)
         else:
@@ -99,7 +99,7 @@ class ServiceAllocator:
 
     def note_all(self) -> None:
         """Make the IPAddresses that are missing: somebody deleted them, or an older version wrote the Services."""
-        for service in list(self._store.all(_SERVICES)):
+        for service in list(self._store.all(SERVICES)):
             self._note(service)
 
     def _note(self, service: Object) -> None:
@@ -117,7 +117,7 @@ class ServiceAllocator:
 
     def give(self, kind: ServedKind, service: Object, old: Object | None) -> None:
         """Write into a Service the cluster IP and the node ports that it lacks. Raises StatusError if one is taken, or none is left."""
-        if kind.resource != _SERVICES:
+        if kind.resource != SERVICES:
             return
         spec = service["spec"]
         if old is not None:
@@ -199,7 +199,7 @@ class ServiceAllocator:
 
 
 def _stated_by(service: Object) -> Object:
-    return {"resource": _SERVICES, "namespace": namespace_of(service), "name": name_of(service)}
+    return {"resource": SERVICES, "namespace": namespace_of(service), "name": name_of(service)}
 
 
 def _addresses(service: Object | None) -> set[str]:

@@ -37,9 +37,9 @@ from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.scheme.conversion import seen, seen_early, seen_late, stored
 from pumice.cluster.apiserver.scheme.crd import CRDS, CustomKinds
 from pumice.cluster.apiserver.scheme.kinds import KindTable, ServedKind
-from pumice.cluster.apiserver.service_allocator import ServiceAllocator
+from pumice.cluster.apiserver.service_allocator import IP_ADDRESSES, SERVICES, ServiceAllocator
 from pumice.cluster.apiserver.storage.in_memory import Storage, StoreJournal
-from pumice.cluster.apiserver.storage.watch import Key, Watch, WatchEvent, WatchFilter
+from pumice.cluster.apiserver.storage.watch import Key, Watch, WatchFilter
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.validation import older_rules
 from pumice.cluster.apiserver.validation.field_rules import Causes
@@ -90,13 +90,11 @@ class Store:
         self.webhooks = Webhooks(self)
         self.policies = Policies(self)
         self._right_specs = RightSpecs()
-        self.storage.listeners += [self.custom_kinds.on_write, self.collector.on_write, self.services.on_write, self._on_write]
-
-    def _on_write(self, storage: str, event: WatchEvent) -> None:
-        if storage in (MUTATING, VALIDATING):
-            self.webhooks.changed()
-        elif storage in POLICIES:
-            self.policies.changed()
+        self.storage.listen(self.custom_kinds.on_write)
+        self.storage.listen(self.collector.on_write)
+        self.storage.listen(self.services.on_write, SERVICES, IP_ADDRESSES)
+        self.storage.listen(lambda storage, event: self.webhooks.changed(), MUTATING, VALIDATING)
+        self.storage.listen(lambda storage, event: self.policies.changed(), *POLICIES)
 
     def answer(self, call: Call) -> Any:
         """The answer to a call that the present write needs. Raises Pending if it is not there yet."""

@@ -1,8 +1,8 @@
 """What a write through a subresource may change: its part of the object, and nothing else.
 
-`kept` makes the object to be written: that part comes from the new state, all else is copied from the stored object, which must not be
-changed. `causes_of` returns what is wrong with the part. A write to the object itself changes everything except the status; of a
-namespace, it does not change the finalizers in the spec either.
+`kept` makes the object to be written: that part comes from the new state, all else from the stored object, which must not be changed. A
+write to the status shares the stored fields, but for the metadata; the others copy them. `causes_of` returns what is wrong with the part. A
+write to the object itself changes everything except the status; of a namespace, it does not change the finalizers in the spec either.
 """
 
 from pumice.api import Object
@@ -55,7 +55,10 @@ def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object
 def _with_status(kind: ServedKind, obj: Object, old: Object) -> Object:
     """The object for a write to the status: only its status is new; of built-in kinds labels, annotations and finalizers, too."""
     for field in {*obj, *old} - {"status", "metadata"}:
-        _keep_field(obj, old, field)
+        if field in old:
+            obj[field] = old[field]
+        else:
+            del obj[field]
     if kind.custom:
         managed = obj["metadata"].get("managedFields")
         obj["metadata"] = clone(old["metadata"]) | ({} if managed is None else {"managedFields": managed})

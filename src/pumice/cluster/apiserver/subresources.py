@@ -1,5 +1,6 @@
 """Subresources: status, scale, binding, eviction, finalize, token, and those that reach into containers (remote.py)."""
 
+from collections.abc import Callable
 from typing import Any
 
 from pumice.api import Object
@@ -16,6 +17,8 @@ from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.streams import forwarding, remote, wires
 from pumice.http.messages import Request, Response, Stream
 
+_PARTS = ("status", "resize", "ephemeralcontainers", "approval")  #: parts of an object that are written by themselves
+
 
 class Subresources:
     def __init__(self, store: Store, access: AccessControl, containers: remote.Containers) -> None:
@@ -24,28 +27,28 @@ class Subresources:
         self._containers = containers
         self._reader = ReadHandler(store)
 
+        self._answers: dict[tuple[str, str], Callable[[Request, Target], Response | Stream]] = {
+            **{(part, "get"): self._get for part in _PARTS},
+            **{(part, "update"): self._update for part in (*_PARTS, "finalize")},
+            **{(part, "patch"): self._patch for part in _PARTS},
+            ("scale", "get"): self._scale,
+            ("scale", "update"): self._scale,
+            ("scale", "patch"): self._scale,
+            ("binding", "create"): self._bind,
+            ("eviction", "create"): self._evict,
+            ("token", "create"): self._token,
+            ("log", "get"): self._log,
+            **{(part, verb): self._connect for part in ("exec", "attach", "portforward") for verb in ("get", "create")},
+        }
+
     def respond(self, request: Request, target: Target, verb: str) -> Response | Stream:
-        match target.subresource, verb:
-            case (("status" | "resize" | "ephemeralcontainers" | "approval"), "get"):
-                return self._reader.one(request, target.kind, self._store.get(target.kind, target.name, target.namespace))
-            case (("status" | "resize" | "ephemeralcontainers" | "approval" | "finalize"), "update"):
-                return self._update(request, target)
-            case (("status" | "resize" | "ephemeralcontainers" | "approval"), "patch"):
-                return self._patch(request, target)
-            case "scale", ("get" | "update" | "patch"):
-                return self._scale(request, target, verb)
-            case "binding", "create":
-                return self._bind(request, target)
-            case "eviction", "create":
-                return self._evict(request, target)
-            case "token", "create":
-                return self._token(request, target)
-            case "log", "get":
-                return self._log(request, target)
-            case (("exec" | "attach" | "portforward"), ("get" | "create")):
-                self._access.require(request.user, "create", target)
-                return self._forward(request, target) if target.subresource == "portforward" else self._command(request, target)
-        raise status.method_not_allowed(verb)
+        answer = self._answers.get((target.subresource, verb))
+        if answer is None:
+            raise status.method_not_allowed(verb)
+        return answer(request, target)
+
+    def _get(self, request: Request, target: Target) -> Response:
+        return self._reader.one(request, target.kind, self._store.get(target.kind, target.name, target.namespace))
 
     def _update(self, request: Request, target: Target) -> Response:
         options = options_of(request)
@@ -58,12 +61,12 @@ class Subresources:
         obj = self._store.patch(target.kind, target.name, patch_of(request), target.namespace, target.subresource, options)
         return self._reader.one(request, target.kind, obj, 200, options)
 
-    def _scale(self, request: Request, target: Target, verb: str) -> Response:
+    def _scale(self, request: Request, target: Target) -> Response:
         old = self._store.get(target.kind, target.name, target.namespace)
         scale = scale_of(target.kind, old)
-        if verb == "get":
+        if request.method in ("GET", "HEAD"):
             return Response.json(scale)
-        if verb == "update":
+        if request.method == "PUT":
             wanted = requests.read_object(request.body, request.headers.get("content-type", ""))
         else:
             patch = patch_of(request)
@@ -123,6 +126,10 @@ class Subresources:
         if not request.flag("follow"):
             return Response.text(log(pod))
         return remote.LogStream(remote.Following(self._store, pod, log, ended))
+
+    def _connect(self, request: Request, target: Target) -> Stream:
+        self._access.require(request.user, "create", target)
+        return self._forward(request, target) if target.subresource == "portforward" else self._command(request, target)
 
     def _command(self, request: Request, target: Target) -> Stream:
         pod = self._store.get("pods", target.name, target.namespace)

@@ -65,13 +65,10 @@ class Kubelets:
         for storage in ("nodes", "pods"):
             for obj in self._store.all(storage):
                 self._look_soon(storage, key_of(obj))
-        self._store.storage.listeners.append(self._on_write)
+        self._store.storage.listen(self._on_write, "pods", "nodes")
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
-        if storage == "pods":
-            if event.object["spec"].get("nodeName"):
-                self._look_soon(storage, Key(*event.key))
-        elif storage == "nodes":
+        if storage == "nodes" or event.object["spec"].get("nodeName"):
             self._look_soon(storage, Key(*event.key))
 
     def _look_soon(self, storage: str, key: Key) -> None:

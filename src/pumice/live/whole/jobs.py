@@ -146,7 +146,7 @@ class WholeJobs:
         self._pods: dict[Key, JobPod] = {}
         self._changed: dict[Key, None] = {}
         self._causes: dict[str, Evict] = {}  #: of evictions under way, by pod uid
-        store.storage.listeners.append(self._on_write)
+        store.storage.listen(self._on_write, "pods")
 
     @property
     def active(self) -> bool:
@@ -154,8 +154,7 @@ class WholeJobs:
         return any(life.runs for life in self.lives.values()) or any(pod.leaving for pod in self._pods.values())
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
-        if storage == "pods":
-            self._changed[event.key] = None
+        self._changed[event.key] = None
 
     def decided(self, decisions: Decisions) -> None:
         """Note what the scheduler says about its evictions, and why jobs wait."""

@@ -84,10 +84,10 @@ class Signer:
     def __init__(self, store: Store, authority: Callable[[], Authority]) -> None:
         self._store = store
         self._authority = authority
-        store.storage.listeners.append(self._on_write)
+        store.storage.listen(self._on_write, REQUESTS)
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
-        if storage == REQUESTS and event.type != "DELETED" and _waits(event.object):
+        if event.type != "DELETED" and _waits(event.object):
             asyncio.get_running_loop().call_soon(self._sign, event.key[1])
 
     def sign_all(self) -> None:

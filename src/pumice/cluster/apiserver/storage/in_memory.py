@@ -24,6 +24,8 @@ MOST_STORED = 1024 * 1024 * 1024  #: bytes of the JSON of all objects; in memory
 HISTORY_BYTES = 64 * 1024 * 1024  #: bytes of the JSON of all events kept
 _encode = msgspec.json.encode
 
+Listener = Callable[[str, WatchEvent], None]
+
 
 class StoreJournal(Protocol):
     """The journal of a storage, which records every write."""
@@ -34,7 +36,7 @@ class StoreJournal(Protocol):
 class KindStorage:
     """All objects of one kind, and its last events."""
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, listeners: list[Listener]) -> None:
         self.objects: dict[Key, Object] = {}
         self.keys: list[Key] = []  #: the keys of `objects`, sorted
         self.sizes: dict[Key, int] = {}  #: bytes of the JSON of `objects`
@@ -42,6 +44,7 @@ class KindStorage:
         self.complete_since = start  #: every event after this version is in `events`
         self.size = 0  #: bytes of the JSON of `events`
         self.watches: list[Watch] = []
+        self.listeners = listeners
 
     def keep(self, event: WatchEvent) -> None:
         self.events.append(event)
@@ -88,14 +91,22 @@ class Storage:
         self.stored = 0  #: bytes of the JSON of all objects
         self._history = 0  #: bytes of the JSON of the events of all kinds
         self._unpublished: list[tuple[KindStorage, WatchEvent]] = []
-        self.listeners: list[Callable[[str, WatchEvent], None]] = []  #: called at every write, at once
+        self._listeners: list[tuple[Listener, tuple[str, ...]]] = []  #: each with the kinds that it is about; with none, all
         self.on_publish: list[Callable[[], None]] = []  #: called when watches have been offered what the journal has
 
     def kind_storage(self, storage: str) -> KindStorage:
         kind_storage = self.kind_storages.get(storage)
         if kind_storage is None:
-            kind_storage = self.kind_storages[storage] = KindStorage(self._start)
+            listeners = [listener for listener, storages in self._listeners if not storages or storage in storages]
+            kind_storage = self.kind_storages[storage] = KindStorage(self._start, listeners)
         return kind_storage
+
+    def listen(self, listener: Listener, *storages: str) -> None:
+        """Call the listener at every write of these kinds, at once; if none is named, of all kinds."""
+        self._listeners.append((listener, storages))
+        for storage, kind_storage in self.kind_storages.items():
+            if not storages or storage in storages:
+                kind_storage.listeners.append(listener)
 
     def get(self, storage: str, key: Key) -> Object | None:
         kind_storage = self.kind_storages.get(storage)
@@ -149,7 +160,7 @@ class Storage:
         else:
             self._unpublished.append((kind_storage, event))
             self.journal.record(storage, event)
-        for listener in self.listeners:  # listeners may write, too: such a write follows this event everywhere
+        for listener in kind_storage.listeners:  # listeners may write, too: such a write follows this event everywhere
             listener(storage, event)
 
     def _bound(self, kind_storage: KindStorage) -> None:

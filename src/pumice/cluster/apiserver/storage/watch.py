@@ -16,6 +16,8 @@ from pumice.api.selectors import Selector, matches
 
 Key = tuple[str, str]  #: namespace (empty if the kind has none) and name
 
+_HEADS = {type: b'{"type":"%s","object":' % type.encode() for type in ("ADDED", "MODIFIED", "DELETED")}
+
 
 class WatchEvent:
     """One write of one object: ADDED, MODIFIED or DELETED."""
@@ -32,7 +34,7 @@ class WatchEvent:
 
     def parts(self) -> tuple[bytes, bytes, bytes]:
         """The event as a line of a watch stream, in parts of which the large one is never copied."""
-        return b'{"type":"%s","object":' % self.type.encode(), self.body, b"}\n"
+        return _HEADS[self.type], self.body, b"}\n"
 
     def json(self) -> bytes:
         """The event as a line of a watch stream, in one piece."""

@@ -13,7 +13,7 @@ _Held = list[tuple[Shape, str, Object]]  #: a struct, the name of a field, and t
 
 def drop_disabled(shape: Shape, obj: Object, old: Object | None, gates: Set[str]) -> None:
     """Remove the fields of `obj` whose gate is off, if `old` has no such field."""
-    found = _disabled(shape, obj, gates)
+    found = _disabled(shape, obj, gates, old)
     if found:
         used = {(owner, name) for owner, name, _ in _disabled(shape, old or {}, gates)}
         for owner, name, part in found:
@@ -21,16 +21,17 @@ def drop_disabled(shape: Shape, obj: Object, old: Object | None, gates: Set[str]
                 part.pop(name, None)
 
 
-def _disabled(shape: Shape, value: Object, gates: Set[str]) -> _Held:
-    """The fields in an object whose gate is off."""
+def _disabled(shape: Shape, value: Object, gates: Set[str], shared: Object | None = None) -> _Held:
+    """The fields in an object whose gate is off. The parts that it shares with `shared` are not looked at."""
     marked, deeper = shape.gated or _gated(shape)
     found: _Held = []
     for name, gate in marked:
         if name in value and gate not in gates:
             found.append((shape, name, value))
     for name, inner in deeper:
-        for each in _structs_in(shape.fields[name], value.get(name)):
-            found += _disabled(inner, each, gates)
+        if (held := value.get(name)) is not None and (shared is None or held is not shared.get(name)):
+            for each in _structs_in(shape.fields[name], held):
+                found += _disabled(inner, each, gates)
     return found
 
 
