@@ -261,8 +261,8 @@ _TABLE = {
     "clusterroles.rbac.authorization.k8s.io": Strategy(causes=role_checks.role_causes),
     "rolebindings.rbac.authorization.k8s.io": Strategy(default=role_checks.default_binding, causes=role_checks.binding_causes),
     "clusterrolebindings.rbac.authorization.k8s.io": Strategy(default=role_checks.default_binding, causes=role_checks.binding_causes),
-    webhooks.MUTATING: Strategy(default=admission_checks.mutating_defaults, causes=admission_checks.webhook_causes),
-    webhooks.VALIDATING: Strategy(default=admission_checks.webhook_defaults, causes=admission_checks.webhook_causes),
+    webhooks.MUTATING: Strategy(default=admission_checks.mutating_defaults),
+    webhooks.VALIDATING: Strategy(default=admission_checks.webhook_defaults),
     policies.VALIDATING: Strategy(_no_status, admission_checks.policy_defaults, admission_checks.policy_causes),
     policies.MUTATING: Strategy(default=admission_checks.policy_defaults, causes=admission_checks.policy_causes),
     **dict.fromkeys(

@@ -40,7 +40,7 @@ OLDER_RULES = frozenset(
         "terms",
         "opaque",
     }
-    | {"ip", "cidr", "trimmed", "absolute", "hundred", "weight"}
+    | {"ip", "cidr", "trimmed", "absolute", "hundred", "port", "share", "weight"}
 )
 
 

@@ -1,7 +1,9 @@
 """What is filled in and refused in the objects that configure admission: webhook configurations, policies and their bindings."""
 
+from collections.abc import Iterator
+
 from pumice.api import Object
-from pumice.cluster.apiserver.validation.field_rules import Causes, choice_causes, fill, missing, unsupported
+from pumice.cluster.apiserver.validation.field_rules import Cause, Causes, fill, invalid, missing, required
 
 DEFAULTS = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
 
@@ -21,32 +23,23 @@ def mutating_defaults(configuration: Object) -> None:
         hook.setdefault("reinvocationPolicy", "Never")
 
 
-def webhook_causes(configuration: Object, old: Object | None) -> Causes:
-    """What is wrong with a configuration: pairs of a field's path and a sentence."""
-    causes: Causes = []
-    seen: set[str] = set()
-    for index, hook in enumerate(configuration.get("webhooks") or ()):
-        path, name, client = f"webhooks[{index}]", str(hook.get("name") or ""), hook.get("clientConfig") or {}
-        if name.count(".") < 2:
-            causes.append((f"{path}.name", f'Invalid value: "{name}": should be a domain with at least three segments separated by dots'))
-        if name in seen:
-            causes.append((f"{path}.name", f'Duplicate value: "{name}"'))
-        seen.add(name)
-        if bool(client.get("url")) == bool(client.get("service")):
-            causes.append((f"{path}.clientConfig", "Required value: exactly one of url or service is required"))
-        elif client.get("url") and not client["url"].startswith("https://"):
-            causes.append((f"{path}.clientConfig.url", f'Invalid value: "{client["url"]}": must begin with https://'))
-        causes += choice_causes(path, hook, {"failurePolicy": ("Fail", "Ignore"), "matchPolicy": ("Equivalent", "Exact")})
-        causes += choice_causes(path, hook, {"sideEffects": ("None", "NoneOnDryRun"), "reinvocationPolicy": ("IfNeeded", "Never")})
-        causes += missing(path, hook, "admissionReviewVersions", rule="must specify one of v1, v1beta1")
-        if not 1 <= hook["timeoutSeconds"] <= 30:
-            text = f"Invalid value: {hook['timeoutSeconds']}: the timeout value must be between 1 and 30 seconds"
-            causes.append((f"{path}.timeoutSeconds", text))
-        if hook.get("matchConditions"):
-            from pumice.cluster.apiserver.admission.conditions import condition_causes
+def _webhook(hook: Object) -> Iterator[Cause]:
+    name, client, seconds = str(hook.get("name") or ""), hook.get("clientConfig") or {}, hook.get("timeoutSeconds", 10)
+    if name.count(".") < 2:
+        yield invalid("name", name, "should be a domain with at least three segments separated by dots")
+    if bool(client.get("url")) == bool(client.get("service")):
+        yield required("clientConfig", "exactly one of url or service is required")
+    elif client.get("url") and not client["url"].startswith("https://"):
+        yield invalid("clientConfig.url", client["url"], "must begin with https://")
+    if not 1 <= seconds <= 30:
+        yield invalid("timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds")
+    if hook.get("matchConditions"):
+        from pumice.cluster.apiserver.admission.conditions import condition_causes
 
-            causes += condition_causes(f"{path}.matchConditions", hook["matchConditions"])
-    return causes
+        yield from condition_causes("matchConditions", hook["matchConditions"])
+
+
+CHECKS = {"MutatingWebhook": _webhook, "ValidatingWebhook": _webhook}
 
 
 def policy_defaults(policy: Object) -> None:
@@ -70,8 +63,7 @@ def policy_causes(policy: Object, old: Object | None) -> Causes:
     from pumice.cluster.apiserver.admission.conditions import EXPRESSIONS, TEXT, condition_causes, expression_causes
 
     spec = policy.get("spec") or {}
-    causes = choice_causes("spec", spec, {"failurePolicy": ("Fail", "Ignore")})
-    causes += missing("spec.matchConstraints", spec.get("matchConstraints") or {}, "resourceRules")
+    causes = missing("spec.matchConstraints", spec.get("matchConstraints") or {}, "resourceRules")
     causes += condition_causes("spec.matchConditions", spec.get("matchConditions") or (), EXPRESSIONS)
     for index, one in enumerate(spec.get("variables") or ()):
         causes += expression_causes(f"spec.variables[{index}].expression", one, EXPRESSIONS, ())
@@ -94,10 +86,9 @@ def policy_causes(policy: Object, old: Object | None) -> Causes:
 
 def binding_causes(binding: Object, old: Object | None) -> Causes:
     spec = binding.get("spec") or {}
-    causes, actions = missing("spec", spec, "policyName"), spec.get("validationActions") or ()
-    if binding.get("kind") == "ValidatingAdmissionPolicyBinding":
-        causes += missing("spec", spec, "validationActions")
+    actions = spec.get("validationActions") or ()
+    causes = missing("spec", spec, "validationActions") if binding.get("kind") == "ValidatingAdmissionPolicyBinding" else []
     if {"Deny", "Warn"} <= set(actions):
         text = "Invalid value: must not contain both Deny and Warn (repeating the same validation failure)"
         causes.append(("spec.validationActions", text))
-    return causes + [cause for action in actions for cause in unsupported("spec.validationActions", action, ("Audit", "Deny", "Warn"))]
+    return causes

@@ -1,7 +1,7 @@
 """What the rules of all kinds are made of: fields that are left out are filled in, and others refused, in Kubernetes' words."""
 
 import json
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 from pumice.api import Object
@@ -62,11 +62,6 @@ def missing(place: str, obj: Object, *fields: str, rule: str = "") -> Causes:
     return [(f"{place}.{field}" if place else field, text) for field in fields if not obj.get(field)]
 
 
-def negative(place: str, obj: Object, *fields: str) -> Causes:
-    stated = ((field, obj.get(field, 0)) for field in fields)
-    return [(f"{place}.{field}", f"Invalid value: {value}: must be greater than or equal to 0") for field, value in stated if value < 0]
-
-
 def is_negative(amount: Any) -> bool:
     """Whether an amount is below zero, which nearly none is: only those that begin with a sign are read."""
     return str(amount).startswith("-") and quantity(amount).milli < 0
@@ -87,9 +82,3 @@ def unsupported(place: str, value: Any, choices: Collection[str]) -> Causes:
         return []
     supported = ", ".join(f'"{choice}"' for choice in choices)
     return [(place, f"Unsupported value: {compact(value)}: supported values: {supported}")]
-
-
-def choice_causes(path: str, obj: Object, choices: Mapping[str, tuple[str, ...]]) -> Causes:
-    """The causes for fields that have none of their possible values."""
-    stated = ((field, allowed) for field, allowed in choices.items() if field in obj)
-    return [cause for field, allowed in stated for cause in unsupported(f"{path}.{field}", obj[field], allowed)]

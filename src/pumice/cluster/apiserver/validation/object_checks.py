@@ -1,7 +1,6 @@
 """The reasons for which the API server refuses an object of a built-in kind other than pods."""
 
 import json
-import re
 from typing import Any
 
 from pumice.api import Object
@@ -17,33 +16,14 @@ from pumice.cluster.apiserver.validation.field_rules import (
     forbidden,
     invalid,
     missing,
-    negative,
     negative_amounts,
     required,
     unsupported,
 )
 from pumice.cluster.apiserver.validation.group_checks import job_scheduling_causes
 from pumice.cluster.apiserver.validation.label_rules import selector_causes
-from pumice.cluster.apiserver.validation.pod_spec import spec_causes
+from pumice.cluster.apiserver.validation.pod_spec import mount_causes
 
-_PERCENTAGE = re.compile(r"[0-9]{1,9}%")
-
-
-def share_causes(spec: Object, fields: tuple[str, ...], place: str) -> Causes:
-    """The causes for refusing fields whose value is neither a number of at least 0 nor a percentage."""
-    found = ((field, _wrong_with(spec[field])) for field in fields if field in spec)
-    return [(f"{place}.{field}", text) for field, text in found if text]
-
-
-def _wrong_with(value: Any) -> str:
-    if isinstance(value, str):
-        text = f"Invalid value: {json.dumps(value[:64])}: a valid percent string must be a numeric string followed by an ending '%' "
-        text += "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
-        return "" if _PERCENTAGE.fullmatch(value) else text
-    return "" if value >= 0 else f"Invalid value: {value}: must be greater than or equal to 0"
-
-
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _STRATEGIES = ("Recreate", "RollingUpdate")
 _INGRESS_CLASS = "kubernetes.io/ingress.class"
 _HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -53,8 +33,6 @@ def node_causes(node: Object, old: Object | None) -> Causes:
     found: Causes = []
     pairs = set[tuple[Any, Any]]()
     for index, taint in enumerate(node["spec"].get("taints", ())):
-        found += missing(f"spec.taints[{index}]", taint, "key")
-        found += unsupported(f"spec.taints[{index}].effect", taint.get("effect", ""), _EFFECTS)
         pair = taint.get("key"), taint.get("effect")
         if pair in pairs:
             shown = compact(internal(shape_of("core.v1.Taint"), taint))
@@ -92,18 +70,14 @@ def quota_causes(quota: Object, old: Object | None) -> Causes:
 
 def workload_causes(workload: Object, old: Object | None) -> Causes:
     spec = workload["spec"]
-    found = negative("spec", spec, "replicas")
-    selector = spec.get("selector")
+    selector, found = spec.get("selector"), Causes()
     if selector is None or (workload["kind"] == "ReplicationController" and not selector):
-        return found + missing("spec", spec, "selector")
+        return missing("spec", spec, "selector")
     if old is not None and workload["kind"] != "ReplicationController" and selector != old["spec"].get("selector"):
         found.append(invalid("spec.selector", selector, "field is immutable"))
     found += _rollout_causes(workload, old)
     labels = spec["template"]["metadata"].get("labels") or {}
     plain = workload["kind"] == "ReplicationController"
-    for strategy in ("strategy", "updateStrategy"):
-        rolling = (spec.get(strategy) or {}).get("rollingUpdate") or {}
-        found += share_causes(rolling, ("maxSurge", "maxUnavailable"), f"spec.{strategy}.rollingUpdate")
     unreadable = [] if plain else selector_causes(selector, "spec.selector")
     if not unreadable and not plain and not any(selector.values()):
         unreadable = [invalid("spec.selector", selector, f"empty selector is invalid for {workload['kind'].lower()}")]
@@ -112,9 +86,8 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
     if unreadable:
         return found + unreadable
     found += _unselected({"matchLabels": selector} if plain else selector, labels)
-    pod = spec["template"]["spec"]
-    of_claims = [{"name": (claim.get("metadata") or {}).get("name")} for claim in spec.get("volumeClaimTemplates") or ()]
-    return found + spec_causes(pod | {"volumes": [*pod.get("volumes", ()), *of_claims]} if of_claims else pod, "spec.template.spec")
+    claims = ((claim.get("metadata") or {}).get("name") for claim in spec.get("volumeClaimTemplates") or ())
+    return found + mount_causes(spec["template"]["spec"], "spec.template.spec", claims)
 
 
 _CHANGEABLE = (
@@ -156,21 +129,9 @@ def _rollout_causes(workload: Object, old: Object | None) -> Causes:
     return found
 
 
-_JOB_NUMBERS = (
-    "parallelism",
-    "completions",
-    "backoffLimit",
-    "activeDeadlineSeconds",
-    "ttlSecondsAfterFinished",
-    "backoffLimitPerIndex",
-    "maxFailedIndexes",
-)
-
-
 def job_causes(job: Object, old: Object | None) -> Causes:
     spec = job["spec"]
-    found = negative("spec", spec, *_JOB_NUMBERS)
-    found += _selection(spec) + job_scheduling_causes(spec, None if old is None else old["spec"])
+    found = _selection(spec) + job_scheduling_causes(spec, None if old is None else old["spec"])
     if old is not None:
         if spec.get("selector") != old["spec"].get("selector"):
             found.append(("spec.selector", "Invalid value: field is immutable"))
@@ -187,7 +148,7 @@ def job_causes(job: Object, old: Object | None) -> Causes:
             found.append(("spec.template", "Invalid value: field is immutable"))
         return found
     found += _restart_causes(spec["template"]["spec"], "spec.template.spec.restartPolicy")
-    return [*found, *_combinations(spec), *spec_causes(spec["template"]["spec"], "spec.template.spec")]
+    return [*found, *_combinations(spec), *mount_causes(spec["template"]["spec"], "spec.template.spec")]
 
 
 def _shown(field: str, value: Any) -> Any:
@@ -240,7 +201,7 @@ def cron_job_causes(cron_job: Object, old: Object | None) -> Causes:
     place, pod = "spec.jobTemplate.spec.template.spec", cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     found = _cron_job_name(cron_job, old) + _schedule(cron_job["spec"].get("schedule") or "") + _time_zone(cron_job["spec"])
     found += _restart_causes(pod, f"{place}.restartPolicy")
-    return found + spec_causes(pod, place)
+    return found + mount_causes(pod, place)
 
 
 def _schedule(schedule: str) -> Causes:
@@ -284,7 +245,7 @@ def budget_causes(budget: Object, old: Object | None) -> Causes:
     spec = budget.get("spec") or {}
     if "minAvailable" in spec and "maxUnavailable" in spec:
         return [("spec", "Invalid value: minAvailable and maxUnavailable cannot be both set")]
-    return share_causes(spec, ("minAvailable", "maxUnavailable"), "spec") + selector_causes(spec.get("selector"), "spec.selector")
+    return selector_causes(spec.get("selector"), "spec.selector")
 
 
 def autoscaler_causes(autoscaler: Object, old: Object | None) -> Causes:
@@ -348,4 +309,4 @@ def lease_causes(lease: Object, old: Object | None) -> Causes:
     spec = lease.get("spec") or {}
     if "leaseDurationSeconds" in spec and spec["leaseDurationSeconds"] <= 0:
         return [("spec.leaseDurationSeconds", "Invalid value: must be greater than 0")]
-    return negative("spec", spec, "leaseTransitions")
+    return []

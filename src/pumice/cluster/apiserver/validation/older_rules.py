@@ -13,41 +13,52 @@ They stand beside those of `declared_rules`, and are for what has been there for
     distinct=  no two items have the same value of this field
     labels, template   keys and values of labels, also those in the metadata of a template
     terms      requirements about nodes
-    ip, cidr, trimmed, absolute, hundred (per cent at most)
+    share      a number that is not negative, or a percentage; hundred (per cent at most)
+    ip, cidr, port, trimmed, absolute
 
 Rules between the fields of a struct are functions, by its name. What an update leaves as it is, is not looked at, nor what is in a field
 that is `opaque`.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from threading import RLock
 from typing import Any, NamedTuple
 
 from pumice.api import Object
 from pumice.cluster.apiserver.scheme.schema import Shape
-from pumice.cluster.apiserver.validation import autoscaler_rules, flow_rules, job_rules, network_rules, quota_rules, service_rules
+from pumice.cluster.apiserver.validation import (
+    admission_checks,
+    autoscaler_rules,
+    flow_rules,
+    job_rules,
+    network_rules,
+    pod_spec,
+    quota_rules,
+    service_rules,
+)
 from pumice.cluster.apiserver.validation.declared_rules import internal
 from pumice.cluster.apiserver.validation.field_rules import Cause, Causes, compact, duplicates, invalid, outside, unsupported
 from pumice.cluster.apiserver.validation.ip_rules import fault_of_cidr, fault_of_ip
 from pumice.cluster.apiserver.validation.label_rules import label_causes, requirement_causes, selector_causes
 from pumice.cluster.apiserver.validation.name_rules import named_object
 
+_PERCENTAGE = re.compile(r"[0-9]{1,9}%")
+
 Check = Callable[[Any], Causes]  #: of a value; what is found is after the place of the field
 
 
 Between = Callable[[Object], Iterator[Cause]]  #: of a struct: what is wrong between its fields
-_BETWEEN: dict[str, Between] = {
-    f"{version}.{name}": check
-    for version, checks in {
-        "autoscaling.v2": autoscaler_rules.CHECKS,
-        "batch.v1": job_rules.CHECKS,
-        "core.v1": quota_rules.CHECKS | service_rules.CHECKS,
-        "flowcontrol.v1": flow_rules.CHECKS,
-        "networking.v1": network_rules.CHECKS,
-    }.items()
-    for name, check in checks.items()
+_CHECKS: dict[str, Mapping[str, Between]] = {
+    "admissionregistration.v1": admission_checks.CHECKS,
+    "autoscaling.v2": autoscaler_rules.CHECKS,
+    "batch.v1": job_rules.CHECKS,
+    "core.v1": {**pod_spec.CHECKS, **quota_rules.CHECKS, **service_rules.CHECKS},
+    "flowcontrol.v1": flow_rules.CHECKS,
+    "networking.v1": network_rules.CHECKS,
 }
+_BETWEEN = {f"{version}.{name}": check for version, checks in _CHECKS.items() for name, check in checks.items()}
 
 
 class _Fixed(NamedTuple):
@@ -225,6 +236,17 @@ def _hundred(now: int | str) -> Causes:
     return [("", f"Invalid value: {compact(now)}: must not be greater than 100%")] if is_more else []
 
 
+def _port(now: int) -> Causes:
+    return outside("", now, 65535) if now else []
+
+
+def _share(now: int | str) -> Causes:
+    if isinstance(now, str):
+        text = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation "
+        return [] if _PERCENTAGE.fullmatch(now) else [invalid("", now[:64], f"{text}is '[0-9]+%')")]
+    return [] if now >= 0 else [invalid("", now, "must be greater than or equal to 0")]
+
+
 def _weight(now: int) -> Causes:
     return [("", f"Invalid value: {now}: must be in the range 1-100")] if outside("", now, 100) else []
 
@@ -236,5 +258,7 @@ _PLAIN: dict[str, Check] = {
     "trimmed": _trimmed,
     "absolute": _absolute,
     "hundred": _hundred,
+    "port": _port,
+    "share": _share,
     "weight": _weight,
 }

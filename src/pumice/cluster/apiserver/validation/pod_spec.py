@@ -1,7 +1,7 @@
-"""The reasons for which the API server refuses a pod's spec, as far as they concern scheduling and running."""
+"""Rules between fields of the spec of a pod or pod template. Rules of single fields are in the tables of types."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pumice.api import Object
@@ -10,14 +10,12 @@ from pumice.cluster.apiserver.pod_defaults import COMPUTE
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.validation.declared_rules import causes, internal
 from pumice.cluster.apiserver.validation.field_rules import (
+    Cause,
     Causes,
-    choice_causes,
     compact,
     duplicates,
     forbidden,
     invalid,
-    missing,
-    outside,
     repeated,
     required,
     unsupported,
@@ -39,165 +37,196 @@ _FIELDS_OF_PODS = re.compile(
 )
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_CHOICES = {"restartPolicy": ("Always", "OnFailure", "Never"), "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")}
-_OF_CONTAINERS = {"imagePullPolicy": ("Always", "IfNotPresent", "Never"), "terminationMessagePolicy": ("File", "FallbackToLogsOnError")}
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def spec_causes(spec: Object, path: str) -> Causes:
-    """The causes for refusing the spec of a new pod, or of a pod template."""
-    found = [*choice_causes(path, spec, _CHOICES), *missing(path, spec, "containers")]
-    names: set[str] = set()
-    for field in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(field, ())):
-            place = f"{path}.{field}[{index}]"
-            found += _container_causes(container, place, names, bool(spec.get("hostNetwork")))
-            if field == "initContainers" and container.get("restartPolicy") != "Always":
-                rule = "Forbidden: may not be set for init containers without restartPolicy=Always"
-                found += [(f"{place}.{each}", rule) for each in ("lifecycle", *_PROBES) if each in container]
-    found += _toleration_causes(spec, path) + _spread_causes(spec, path) + _volume_causes(spec, path)
-    sysctls = [sysctl.get("name") or "" for sysctl in (spec.get("securityContext") or {}).get("sysctls") or ()]
-    found += duplicates(sysctls, f"{path}.securityContext.sysctls", ".name")
-    for index, name in enumerate(sysctls):
-        if len(name) > 253 or not _SYSCTL.match(name):
-            text = f'Invalid value: "{name}": must have at most 253 characters and match regex {_SYSCTL.pattern[:-2]}'
-            found.append((f"{path}.securityContext.sysctls[{index}].name", text))
-        for sharing, prefixes in _SHARED_SYSCTLS.items():
-            if spec.get(sharing) and name.startswith(prefixes):
-                found.append(
-                    invalid(f"{path}.securityContext.sysctls[{index}].name", name, f"may not be specified when '{sharing}' is true")
-                )
-    found += _host_causes(spec, path) + _claim_causes(spec, path)
-    if spec.get("resources"):
-        found += resource_causes(spec["resources"], f"{path}.resources", pod_resource_causes)
-    found += outside(f"{path}.activeDeadlineSeconds", spec.get("activeDeadlineSeconds", 1))
-    if "schedulingGroup" in spec:
-        name, place = (spec["schedulingGroup"] or {}).get("podGroupName"), f"{path}.schedulingGroup.podGroupName"
-        found += [(place, "Invalid value: null: must specify one of: `podGroupName`")] if name is None else []
-        found += named_object("long", name, place) if name is not None else []
-        if spec.get("evictionResponders"):
-            found.append(forbidden(f"{path}.schedulingGroup", "may not be set when evictionResponders is set"))
-    if spec.get("schedulingGates") and spec.get("nodeName"):
-        found.append(forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
-    if "evictionResponders" in spec:
-        found += causes(shape_of("core.v1.PodSpec"), spec, None, path, frozenset(), "evictionResponders")
-    return found
-
-
-def _host_causes(spec: Object, path: str) -> Causes:
-    """The causes for refusing what a pod shares with its host, or has of a kind that it may not have."""
-    found: Causes = []
-    if spec["dnsPolicy"] == "None" and not spec.get("dnsConfig"):
-        found.append(required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None"))
-    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        text = "Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled"
-        found.append((f"{path}.securityContext.shareProcessNamespace", text))
-    if spec.get("os"):
-        found += unsupported(f"{path}.os", spec["os"].get("name", ""), ("linux", "windows"))
-    if spec.get("ephemeralContainers"):
-        text = "cannot be set on create" if path == "spec" else "ephemeral containers not allowed in pod template"
-        found.append(forbidden(f"{path}.ephemeralContainers", text))
-    gates = [each.get("name") or "" for each in spec.get("schedulingGates") or ()]
-    for index, gate in enumerate(gates):
-        found += named("label", gate, f"{path}.schedulingGates[{index}]")
-    return found + duplicates(gates, f"{path}.schedulingGates")
-
-
-def _claim_causes(spec: Object, path: str) -> Causes:
-    """The causes for refusing containers whose claims the pod has not."""
-    names = dict.fromkeys(claim.get("name") for claim in spec.get("resourceClaims") or ())
-    listed = f"one of: {', '.join(map(str, names))}" if names else "which is empty"
-    found: Causes = []
+def _containers(spec: Object) -> Iterator[tuple[str, Object]]:
+    """The containers of a pod, each with its place."""
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
-            claims, place = (container.get("resources") or {}).get("claims"), f"{path}.{field}[{index}].resources.claims"
-            if not claims:
-                continue
-            again = {*repeated((claim.get("name"), claim.get("request")) for claim in claims)}
-            for number, name in enumerate(claim.get("name") or "" for claim in claims):
-                at = f"{place}[{number}]"
-                found += [(at, f"Duplicate value: {compact(name)}")] if number in again else []
-                if not name:
-                    found.append(required(at))
-                elif name not in names:
-                    found.append((at, f"Not found: {compact(name)}: must be one of the names in pod.spec.resourceClaims {listed}"))
-    return found
+            yield f"{field}[{index}]", container
 
 
-def _container_causes(container: Object, path: str, names: set[str], on_host: bool) -> Causes:
-    found: Causes = []
-    name = container.get("name")
-    if not name:
-        found.append(required(f"{path}.name"))
-    elif faults := named_object("short", name, f"{path}.name"):
-        found += faults
-    elif name in names:
-        found.append((f"{path}.name", f'Duplicate value: "{name}"'))
-    names.add(name or "")
-    found += missing(path, container, "image") + choice_causes(path, container, _OF_CONTAINERS)
-    ports = container.get("ports", ())
-    taken, called = set[tuple[str, str, int]](), set[str]()
-    for index, port in enumerate(ports):
-        place = f"{path}.ports[{index}]"
-        found += outside(f"{place}.containerPort", port.get("containerPort", 0), 65535)
-        found += outside(f"{place}.hostPort", port.get("hostPort") or 1, 65535)
-        found += choice_causes(place, port, {"protocol": _PROTOCOLS})
-        if port.get("name"):
-            found += [(f"{place}.name", f"Duplicate value: {compact(port['name'])}")] if port["name"] in called else []
-            called.add(port["name"])
-        if port.get("hostPort"):
-            use = port.get("protocol") or "TCP", port.get("hostIP") or "", port["hostPort"]
-            found += [(f"{place}.hostPort", f'Duplicate value: "{"/".join(map(str, use))}"')] if use in taken else []
-            taken.add(use)
-            if on_host and port["hostPort"] != port.get("containerPort"):
-                found.append(invalid(f"{place}.hostPort", port["hostPort"], "must match `containerPort` when `hostNetwork` is true"))
-    found += _variable_causes(container, path) + _handler_causes(container, path)
-    context = container.get("securityContext") or {}
+def _pod(spec: Object) -> Iterator[Cause]:
+    names = set[str]()
+    for place, container in _containers(spec):
+        if container.get("name") in names:
+            yield f"{place}.name", f"Duplicate value: {compact(container['name'])}"
+        names.add(container.get("name") or "")
+        if place.startswith("init") and container.get("restartPolicy") != "Always":
+            rule = "may not be set for init containers without restartPolicy=Always"
+            yield from (forbidden(f"{place}.{each}", rule) for each in ("lifecycle", *_PROBES) if each in container)
+        for index, port in enumerate(container.get("ports") or () if spec.get("hostNetwork") else ()):
+            if port.get("hostPort") and port["hostPort"] != port.get("containerPort"):
+                rule = "must match `containerPort` when `hostNetwork` is true"
+                yield invalid(f"{place}.ports[{index}].hostPort", port["hostPort"], rule)
+    yield from _spread(spec.get("topologySpreadConstraints") or ())
+    yield from duplicates([volume.get("name") or f"#{index}" for index, volume in enumerate(spec.get("volumes") or ())], "volumes", ".name")
+    yield from _sysctls(spec)
+    yield from _host(spec)
+    yield from _claims(spec)
+    if spec.get("resources"):
+        yield from resource_causes(spec["resources"], "resources", pod_resource_causes)
+    if spec.get("schedulingGroup") and spec.get("evictionResponders"):
+        yield forbidden("schedulingGroup", "may not be set when evictionResponders is set")
+    if spec.get("schedulingGates") and spec.get("nodeName"):
+        yield forbidden("nodeName", "cannot be set until all schedulingGates have been cleared")
+    if "evictionResponders" in spec:
+        yield from causes(shape_of("core.v1.PodSpec"), spec, None, "", frozenset(), "evictionResponders")
+
+
+def _spread(constraints: Iterable[Object]) -> Iterator[Cause]:
+    pairs: dict[tuple[Any, Any], int] = {}
+    for index, constraint in enumerate(constraints):
+        pair = constraint.get("topologyKey"), constraint.get("whenUnsatisfiable")
+        if pair in pairs:
+            place = f"topologySpreadConstraints[{pairs[pair]}].{{topologyKey, whenUnsatisfiable}}"
+            yield place, f'Duplicate value: "{{{pair[0]}, {pair[1]}}}"'
+        pairs.setdefault(pair, index)
+
+
+def _sysctls(spec: Object) -> Iterator[Cause]:
+    names = [sysctl.get("name") or "" for sysctl in (spec.get("securityContext") or {}).get("sysctls") or ()]
+    yield from duplicates(names, "securityContext.sysctls", ".name")
+    for index, name in enumerate(names):
+        for sharing, prefixes in _SHARED_SYSCTLS.items():
+            if spec.get(sharing) and name.startswith(prefixes):
+                yield invalid(f"securityContext.sysctls[{index}].name", name, f"may not be specified when '{sharing}' is true")
+
+
+def _host(spec: Object) -> Iterator[Cause]:
+    if spec.get("dnsPolicy") == "None" and not spec.get("dnsConfig"):
+        yield required("dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        yield invalid("securityContext.shareProcessNamespace", True, "ShareProcessNamespace and HostPID cannot both be enabled")
+    yield from duplicates([each.get("name") or "" for each in spec.get("schedulingGates") or ()], "schedulingGates")
+
+
+def _claims(spec: Object) -> Iterator[Cause]:
+    """What is wrong with the claims that containers use: the pod has not got them, or they are named twice."""
+    names = dict.fromkeys(claim.get("name") for claim in spec.get("resourceClaims") or ())
+    listed = f"one of: {', '.join(map(str, names))}" if names else "which is empty"
+    for place, container in _containers(spec):
+        claims = (container.get("resources") or {}).get("claims") or ()
+        again = {*repeated((claim.get("name"), claim.get("request")) for claim in claims)}
+        for number, name in enumerate(claim.get("name") or "" for claim in claims):
+            at = f"{place}.resources.claims[{number}]"
+            if number in again:
+                yield at, f"Duplicate value: {compact(name)}"
+            if not name:
+                yield required(at)
+            elif name not in names:
+                yield at, f"Not found: {compact(name)}: must be one of the names in pod.spec.resourceClaims {listed}"
+
+
+def _container(container: Object) -> Iterator[Cause]:
+    ports = container.get("ports") or ()
+    yield from duplicates([port.get("name") or f"#{index}" for index, port in enumerate(ports)], "ports", ".name")
+    uses = [(port.get("protocol") or "TCP", port.get("hostIP") or "", port.get("hostPort") or f"#{at}") for at, port in enumerate(ports)]
+    yield from duplicates(["/".join(map(str, use)) for use in uses], "ports", ".hostPort")
+    for source in container.get("envFrom") or ():
+        if "configMapRef" not in source and "secretRef" not in source:
+            yield invalid("envFrom", "", "must specify one of: `configMapRef` or `secretRef`")
+    for name in ("livenessProbe", "startupProbe"):
+        if (most := (container.get(name) or {}).get("successThreshold", 1)) > 1:
+            yield invalid(f"{name}.successThreshold", most, "must be 1")
+    for mount in container.get("volumeMounts") or ():
+        if ".." in (mount.get("subPath") or "").split("/"):
+            yield invalid("volumeMounts.subPath", mount["subPath"], "must not contain '..'")
+    yield from resource_causes(container.get("resources") or {}, "resources")
+
+
+def _handler(handler: Object) -> Iterator[Cause]:
+    """A probe or a hook does one thing."""
+    stated = [name for name in _HANDLERS if name in handler]
+    if not stated:
+        yield required("", "must specify a handler type")
+    yield from (forbidden(name, "may not specify more than 1 handler type") for name in stated[1:])
+
+
+def _variable(variable: Object) -> Iterator[Cause]:
+    if variable.get("value") and "valueFrom" in variable:
+        yield invalid("valueFrom", "", "may not be specified when `value` is not empty")
+    field = ((variable.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath")
+    if field and not _FIELDS_OF_PODS.match(field):
+        yield invalid("valueFrom.fieldRef.fieldPath", field, f"error converting fieldPath: field label not supported: {field}")
+
+
+def _variables(source: Object) -> Iterator[Cause]:
+    for name in ("configMapRef", "secretRef"):
+        if name in source:
+            yield from named_object("long", source[name].get("name") or "", f"{name}.name")
+
+
+def _context(context: Object) -> Iterator[Cause]:
     if context.get("privileged") and context.get("allowPrivilegeEscalation") is False:
         shown = internal(shape_of("core.v1.SecurityContext"), context)
-        found.append(invalid(f"{path}.securityContext", shown, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
-    return found + resource_causes(container.get("resources") or {}, f"{path}.resources")
+        yield invalid("", shown, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
 
 
-def _variable_causes(container: Object, path: str) -> Causes:
-    found: Causes = []
-    for index, variable in enumerate(container.get("env", ())):
-        place, source = f"{path}.env[{index}]", variable.get("valueFrom") or {}
-        found += missing(place, variable, "name")
-        if variable.get("value") and "valueFrom" in variable:
-            found.append((f"{place}.valueFrom", 'Invalid value: "": may not be specified when `value` is not empty'))
-        field = (source.get("fieldRef") or {}).get("fieldPath")
-        if field and not _FIELDS_OF_PODS.match(field):
-            found.append(
-                invalid(f"{place}.valueFrom.fieldRef.fieldPath", field, f"error converting fieldPath: field label not supported: {field}")
-            )
-    for index, source in enumerate(container.get("envFrom", ())):
-        sources = [name for name in ("configMapRef", "secretRef") if name in source]
-        if not sources:
-            found.append((f"{path}.envFrom", 'Invalid value: "": must specify one of: `configMapRef` or `secretRef`'))
-        for name in sources:
-            found += named_object("long", source[name].get("name") or "", f"{path}.envFrom[{index}].{name}.name")
-    return found
+def _toleration(toleration: Object) -> Iterator[Cause]:
+    operator, effect = toleration.get("operator") or "Equal", toleration.get("effect")
+    if operator not in ("Equal", "Exists", "Lt", "Gt"):
+        yield from unsupported("operator", operator, ("Equal", "Exists"))
+    if not toleration.get("key") and operator != "Exists":
+        yield invalid("operator", operator, 'operator must be Exists when `key` is empty, which means "match all values and all keys"')
+    if operator == "Exists" and toleration.get("value"):
+        yield invalid("operator", operator, "value must be empty when `operator` is 'Exists'")
+    if "tolerationSeconds" in toleration and effect not in (None, "", "NoExecute"):
+        yield invalid("effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+    if effect:
+        yield from unsupported("effect", effect, _EFFECTS)
 
 
-def _handler_causes(container: Object, path: str) -> Causes:
-    """The causes for refusing probes and hooks: each does one thing."""
-    found: Causes = []
-    hooks = container.get("lifecycle") or {}
-    asked = {name: container[name] for name in _PROBES if name in container}
-    asked |= {f"lifecycle.{name}": hooks[name] for name in ("postStart", "preStop") if name in hooks}
-    for name, each in asked.items():
-        handlers = [handler for handler in _HANDLERS if handler in (each or {})]
-        if not handlers:
-            found.append(required(f"{path}.{name}", "must specify a handler type"))
-        found += [forbidden(f"{path}.{name}.{handler}", "may not specify more than 1 handler type") for handler in handlers[1:]]
-        if name in ("livenessProbe", "startupProbe") and (each or {}).get("successThreshold", 1) > 1:
-            found.append(invalid(f"{path}.{name}.successThreshold", each["successThreshold"], "must be 1"))
-        port = ((each or {}).get("tcpSocket") or (each or {}).get("httpGet") or {}).get("port")
-        if isinstance(port, int) and handlers:
-            found += outside(f"{path}.{name}.{handlers[0]}.port", port, 65535)
-    return found
+def _constraint(constraint: Object) -> Iterator[Cause]:
+    skew, otherwise = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable")
+    if skew <= 0:
+        yield invalid("maxSkew", skew, "must be greater than zero")
+    yield from unsupported("whenUnsatisfiable", otherwise, ("DoNotSchedule", "ScheduleAnyway"))
+    if "minDomains" in constraint and otherwise == "ScheduleAnyway":
+        rule = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
+        yield invalid("minDomains", constraint["minDomains"], rule)
+
+
+def _volume(volume: Object) -> Iterator[Cause]:
+    for source in [source for source in volume if source != "name"][1:]:
+        yield forbidden(source, "may not specify more than 1 volume type")
+
+
+def _sysctl(sysctl: Object) -> Iterator[Cause]:
+    name = sysctl.get("name") or ""
+    if len(name) > 253 or not _SYSCTL.match(name):
+        yield invalid("name", name, f"must have at most 253 characters and match regex {_SYSCTL.pattern[:-2]}")
+
+
+def _group(group: Object) -> Iterator[Cause]:
+    if group.get("podGroupName") is None:
+        yield invalid("podGroupName", None, "must specify one of: `podGroupName`")
+
+
+def _template(template: Object) -> Iterator[Cause]:
+    if template.get("spec", {}).get("ephemeralContainers"):
+        yield forbidden("spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
+
+
+CHECKS: dict[str, Callable[[Object], Iterator[Cause]]] = {
+    "Container": _container,
+    "EnvFromSource": _variables,
+    "EnvVar": _variable,
+    "LifecycleHandler": _handler,
+    "PodOS": lambda os: iter(unsupported("", os.get("name", ""), ("linux", "windows"))),
+    "PodSchedulingGate": lambda gate: iter(named("label", gate.get("name") or "", "")),
+    "PodSchedulingGroup": _group,
+    "PodSpec": _pod,
+    "PodTemplateSpec": _template,
+    "Probe": _handler,
+    "SecurityContext": _context,
+    "Sysctl": _sysctl,
+    "Taint": lambda taint: iter(unsupported("effect", taint.get("effect", ""), _EFFECTS)),
+    "Toleration": _toleration,
+    "TopologySpreadConstraint": _constraint,
+    "Volume": _volume,
+}
 
 
 def resource_causes(resources: Object, path: str, names: Callable[[str, str], Causes] = container_resource_causes) -> Causes:
@@ -234,72 +263,20 @@ def _is_broken(amount: Any, page: str) -> bool:
         return True
 
 
-def _toleration_causes(spec: Object, path: str) -> Causes:
+def mount_causes(spec: Object, place: str, claims: Iterable[str | None] = ()) -> Causes:
+    """The causes for refusing the mounts of a pod's containers: a volume that neither the pod nor one of the `claims` of its set brings, no
+    path, or one that another mount has."""
+    names = {*claims, *(volume.get("name") for volume in spec.get("volumes") or ())}
     found: Causes = []
-    for index, toleration in enumerate(spec.get("tolerations", ())):
-        place = f"{path}.tolerations[{index}]"
-        operator = toleration.get("operator") or "Equal"
-        if operator not in ("Equal", "Exists", "Lt", "Gt"):
-            found += unsupported(f"{place}.operator", operator, ("Equal", "Exists"))
-        if not toleration.get("key") and operator != "Exists":
-            rule = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            found.append(invalid(f"{place}.operator", operator, rule))
-        if operator == "Exists" and toleration.get("value"):
-            found.append((f"{place}.operator", "Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"))
-        if "tolerationSeconds" in toleration and toleration.get("effect") not in (None, "", "NoExecute"):
-            found.append(invalid(f"{place}.effect", toleration["effect"], "effect must be 'NoExecute' when `tolerationSeconds` is set"))
-        if toleration.get("effect"):
-            found += unsupported(f"{place}.effect", toleration["effect"], _EFFECTS)
-    return found
-
-
-def _spread_causes(spec: Object, path: str) -> Causes:
-    found: Causes = []
-    pairs: dict[tuple[Any, Any], int] = {}
-    for index, constraint in enumerate(spec.get("topologySpreadConstraints", ())):
-        place = f"{path}.topologySpreadConstraints[{index}]"
-        if constraint.get("maxSkew", 0) <= 0:
-            found.append((f"{place}.maxSkew", f"Invalid value: {constraint.get('maxSkew', 0)}: must be greater than zero"))
-        found += missing(place, constraint, "topologyKey", rule="can not be empty")
-        found += unsupported(f"{place}.whenUnsatisfiable", constraint.get("whenUnsatisfiable"), ("DoNotSchedule", "ScheduleAnyway"))
-        if "minDomains" in constraint and constraint.get("whenUnsatisfiable") == "ScheduleAnyway":
-            rule = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
-            found.append(invalid(f"{place}.minDomains", constraint["minDomains"], rule))
-        pair = constraint.get("topologyKey"), constraint.get("whenUnsatisfiable")
-        if pair in pairs:
-            place = f"{path}.topologySpreadConstraints[{pairs[pair]}].{{topologyKey, whenUnsatisfiable}}"
-            found.append((place, f'Duplicate value: "{{{pair[0]}, {pair[1]}}}"'))
-        pairs.setdefault(pair, index)
-    return found
-
-
-def _volume_causes(spec: Object, path: str) -> Causes:
-    found: Causes = []
-    names: set[str] = set()
-    for index, volume in enumerate(spec.get("volumes", ())):
-        name = volume.get("name")
-        if not name or name in names:
-            found.append((f"{path}.volumes[{index}].name", f'Duplicate value: "{name}"' if name else "Required value"))
-        names.add(name)
-        sources = [source for source in volume if source != "name"]
-        rule = "Forbidden: may not specify more than 1 volume type"
-        found += [(f"{path}.volumes[{index}].{source}", rule) for source in sources[1:]]
-    for field in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(field, ())):
-            found += _mount_causes(container, names, f"{path}.{field}[{index}].volumeMounts")
-    return found
-
-
-def _mount_causes(container: Object, names: set[str], path: str) -> Causes:
-    found: Causes = []
-    paths: set[str] = set()
-    for index, mount in enumerate(container.get("volumeMounts", ())):
-        where = mount.get("mountPath")
-        if ".." in (mount.get("subPath") or "").split("/"):
-            found.append(invalid(f"{path}.subPath", mount["subPath"], "must not contain '..'"))
-        if mount.get("name") not in names:
-            found.append((f"{path}[{index}].name", f'Not found: "{mount.get("name")}"'))
-        if not where or where in paths:
-            found.append((f"{path}[{index}].mountPath", f'Invalid value: "{where}": must be unique' if where else "Required value"))
-        paths.add(where)
+    for where, container in _containers(spec):
+        paths = set[str]()
+        for index, mount in enumerate(container.get("volumeMounts") or ()):
+            at, path = f"{place}.{where}.volumeMounts[{index}]", mount.get("mountPath") or ""
+            if mount.get("name") not in names:
+                found.append((f"{at}.name", f"Not found: {compact(mount.get('name'))}"))
+            if not path:
+                found.append(required(f"{at}.mountPath"))
+            elif path in paths:
+                found.append(invalid(f"{at}.mountPath", path, "must be unique"))
+            paths.add(path)
     return found

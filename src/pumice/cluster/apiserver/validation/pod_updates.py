@@ -8,7 +8,7 @@ from pumice.api.quantity import quantity
 from pumice.cluster.apiserver.pod_defaults import qos_class
 from pumice.cluster.apiserver.validation.device_checks import charge_causes
 from pumice.cluster.apiserver.validation.field_rules import Causes, forbidden, invalid, missing, outside
-from pumice.cluster.apiserver.validation.pod_spec import resource_causes, spec_causes
+from pumice.cluster.apiserver.validation.pod_spec import mount_causes, resource_causes
 
 _CHANGEABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
@@ -20,16 +20,15 @@ _RESIZABLE = ("cpu", "memory")
 
 def causes(pod: Object, old: Object | None) -> Causes:
     if old is None:
-        return spec_causes(pod["spec"], "spec")
+        is_early = bool(pod["spec"].get("ephemeralContainers"))
+        early = [forbidden("spec.ephemeralContainers", "cannot be set on create")] if is_early else []
+        return early + mount_causes(pod["spec"], "spec")
     spec, before = pod["spec"], old["spec"]
     if spec == before:
         return charge_causes(pod, old)
     found: Causes = []
     if _fixed(spec, before) != _fixed(before, before) or not _narrows(spec, before):
         found.append(forbidden("spec", f"pod updates may not change fields other than {_CHANGEABLE}"))
-    for field in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(field) or ()):
-            found += missing(f"spec.{field}[{index}]", container, "image")
     return found + _deadline_causes(spec, before) + _toleration_causes(spec, before) + _gate_causes(spec, before)
 
 
