@@ -1,6 +1,11 @@
-"""The columns that `kubectl get` shows of the built-in kinds, by resource."""
+"""The columns that `kubectl get` shows of the built-in kinds, by resource. They are declared in `columns.txt`.
 
-from collections.abc import Callable, Iterator
+A column is `name:path`, as in kubectl's custom-columns. A field that is not set is shown as what stands behind `=`; with `=0` the column is
+one of numbers. `name:@cell argument` is a cell of those below. A type other than "string" may follow. A column with `+` is for `-o wide`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pumice.api import Object, instant
@@ -15,48 +20,48 @@ from pumice.cluster.apiserver.tables.table import AGE
 Cell = Callable[[Object, float], Any]
 
 
-def _at(*path: str, default: Any = "") -> Cell:
-    def cell(obj: Object, now: float) -> Any:
-        value: Any = obj
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return default if value is None else value
-
-    return cell
+def _get(obj: Object, path: str, default: Any = None) -> Any:
+    value: Any = obj
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return default if value is None else value
 
 
-def _plain(text: str) -> Iterator[Column]:
-    """Columns in the notation of kubectl's custom-columns. A field that is not set is shown as what stands behind `=`: with `=0` it is a
-    number. A column with `+` is for `-o wide` alone."""
-    for each in text.split(", "):
-        name, _, rest = each.partition(":")
-        path, _, default = rest.partition("=")
-        cell = _at(*path.split("."), default=0 if default == "0" else default)
-        yield Column(name.lstrip("+"), cell, "integer" if default == "0" else "string", priority=int(name.startswith("+")))
+def _at(path: str, default: Any = "") -> Cell:
+    return lambda obj, now: _get(obj, path, default)
 
 
-def _images(obj: Object, now: float) -> str:
-    return ",".join(container.get("image", "") for container in obj["spec"]["template"]["spec"].get("containers", ()))
+def _of_containers(field: str) -> Callable[[str], Cell]:
+    return lambda path: lambda obj, now: ",".join(each.get(field, "") for each in _get(obj, f"{path}.spec.containers", ()))
 
 
-def _container_names(obj: Object, now: float) -> str:
-    return ",".join(container.get("name", "") for container in obj["spec"]["template"]["spec"].get("containers", ()))
+def _selector(path: str) -> Cell:
+    return lambda obj, now: selector_text(_get(obj, path, {})) or "<none>"
 
 
-def _selector(obj: Object, now: float) -> str:
-    return selector_text(obj["spec"].get("selector") or {}) or "<none>"
+def _count(paths: str) -> Cell:
+    return lambda obj, now: sum(len(_get(obj, path, ())) for path in paths.split())
 
 
-_TEMPLATE = (Column("Containers", _container_names, priority=1), Column("Images", _images, priority=1))
-_WIDE = (*_TEMPLATE, Column("Selector", _selector, priority=1))
+def _since(path: str) -> Cell:
+    return lambda obj, now: age(_get(obj, path), now) if _get(obj, path) else "<none>"
 
 
-def _ready(have: str) -> Cell:
-    return lambda obj, now: f"{(obj.get('status') or {}).get(have, 0)}/{obj['spec'].get('replicas', 1)}"
+def _reference(path: str) -> Cell:
+    return lambda obj, now: f"{_get(obj, f'{path}.kind')}/{_get(obj, f'{path}.name')}"
 
 
-def _count(field: str) -> Cell:
-    return lambda obj, now: len(obj.get(field) or ())
+def _modes(path: str) -> Cell:
+    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+    return lambda obj, now: ",".join(short.get(mode, mode) for mode in _get(obj, path, ()))
+
+
+def _subjects(kind: str) -> Cell:
+    return lambda obj, now: ", ".join(subject.get("name", "") for subject in obj.get("subjects") or () if subject.get("kind") == kind)
+
+
+def _ready(obj: Object, now: float) -> str:
+    return f"{_get(obj, 'status.readyReplicas', 0)}/{obj['spec'].get('replicas', 1)}"
 
 
 def _serves(obj: Object, now: float) -> str:
@@ -67,11 +72,6 @@ def _serves(obj: Object, now: float) -> str:
 def _available(obj: Object, now: float) -> str:
     found = condition(obj, "Available")
     return "Unknown" if found is None else "True" if found["status"] == "True" else f"False ({found['reason']})"
-
-
-def _since(*path: str) -> Cell:
-    value = _at(*path)
-    return lambda obj, now: age(value(obj, now), now) if value(obj, now) else "<none>"
 
 
 def _requested(request: Object, now: float) -> str:
@@ -119,10 +119,8 @@ def _ports(service: Object, now: float) -> str:
     )
 
 
-def _modes(*path: str) -> Cell:
-    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-    value = _at(*path, default=())
-    return lambda obj, now: ",".join(short.get(mode, mode) for mode in value(obj, now))
+def _external_address(service: Object, now: float) -> str:
+    return service["spec"].get("externalName") or ("<pending>" if service["spec"].get("type") == "LoadBalancer" else "<none>")
 
 
 def _claim(volume: Object, now: float) -> str:
@@ -130,14 +128,19 @@ def _claim(volume: Object, now: float) -> str:
     return f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference else ""
 
 
-def _quota(field: str) -> Cell:
+def _quota(is_of_limits: bool) -> Cell:
     def cell(quota: Object, now: float) -> str:
-        hard = (quota.get("spec") or {}).get("hard") or {}
-        used = (quota.get("status") or {}).get("used") or {}
-        names = [name for name in sorted(hard) if name.startswith("limits.") is (field == "limits")]
+        hard, used = _get(quota, "spec.hard", {}), _get(quota, "status.used", {})
+        names = [name for name in sorted(hard) if name.startswith("limits.") is is_of_limits]
         return ", ".join(f"{name}: {used.get(name, 0)}/{hard[name]}" for name in names)
 
     return cell
+
+
+def _endpoints(endpoints: Object, now: float) -> str:
+    parts = endpoints.get("subsets") or ()
+    pairs = ((one, port) for part in parts for one in part.get("addresses") or () for port in part.get("ports") or ())
+    return ",".join(f"{one.get('ip')}:{port.get('port')}" for one, port in pairs) or "<none>"
 
 
 def _subject(event: Object, now: float) -> str:
@@ -155,12 +158,12 @@ def _last_seen(event: Object, now: float) -> str:
     return age(seen, now)
 
 
-def _roles(field: str) -> Cell:
-    return lambda obj, now: (
-        f"{obj['roleRef'].get('kind')}/{obj['roleRef'].get('name')}"
-        if field == "role"
-        else ", ".join(subject.get("name", "") for subject in obj.get("subjects") or () if subject.get("kind") == field)
-    )
+def _first_seen(event: Object, now: float) -> str:
+    return age(event.get("firstTimestamp") or event["metadata"]["creationTimestamp"], now)
+
+
+def _source(event: Object, now: float) -> str:
+    return _get(event, "source.component") or event.get("reportingComponent") or ""
 
 
 def _targets(autoscaler: Object, now: float) -> str:
@@ -170,10 +173,6 @@ def _targets(autoscaler: Object, now: float) -> str:
     shown = [f"{one.get('name')}: <unknown>/{(one.get('target') or {}).get('averageUtilization', '<auto>')}%" for one in wanted]
     percent = spec.get("targetCPUUtilizationPercentage")
     return ", ".join(shown) or (f"cpu: <unknown>/{percent}%" if percent else "<none>")
-
-
-def _of_job(cell: Cell) -> Cell:
-    return lambda obj, now: cell(obj["spec"]["jobTemplate"], now)
 
 
 def _claim_state(claim: Object, now: float) -> str:
@@ -194,172 +193,79 @@ def _group_state(group: Object, now: float) -> str:
     return "Pending" if scheduled is None else "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
 
 
-_OF_GROUP = (Column("Policy", _policy), *_plain("Workload:spec.workloadRef.workloadName=<none>"))
-_ingress_points = _at("status", "loadBalancer", "ingress", default=())
+def _hosts(ingress: Object, now: float) -> str:
+    return ",".join(rule.get("host") or "*" for rule in _get(ingress, "spec.rules", ())) or "*"
 
-_BINDING = (
-    Column("Role", _roles("role")),
-    AGE,
-    Column("Users", _roles("User"), priority=1),
-    Column("Groups", _roles("Group"), priority=1),
-    Column("ServiceAccounts", _roles("ServiceAccount"), priority=1),
-)
 
-_CREATED = tuple(_plain("Created At:metadata.creationTimestamp"))
-_COLUMNS: dict[str, tuple[Column, ...]] = {
-    "pods": POD_COLUMNS,
-    "nodes": NODE_COLUMNS,
-    "namespaces": (*_plain("Status:status.phase"), AGE),
-    "configmaps": (Column("Data", lambda obj, now: len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), "string"), AGE),
-    "secrets": (*_plain("Type:type"), Column("Data", _count("data"), "string"), AGE),
-    "serviceaccounts": (Column("Secrets", _count("secrets"), "string"), AGE),
-    "services": (
-        *_plain("Type:spec.type, Cluster-IP:spec.clusterIP=<none>"),
-        Column(
-            "External-IP",
-            lambda obj, now: obj["spec"].get("externalName") or ("<pending>" if obj["spec"].get("type") == "LoadBalancer" else "<none>"),
-        ),
-        Column("Port(s)", _ports),
-        AGE,
-        Column("Selector", _selector, priority=1),
-    ),
-    "events": (
-        Column("Last Seen", _last_seen),
-        *_plain("Type:type, Reason:reason"),
-        Column("Object", _subject),
-        *_plain("+Subobject:involvedObject.fieldPath"),
-        Column("Source", lambda obj, now: (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or "", priority=1),
-        Column("Message", lambda obj, now: (obj.get("message") or obj.get("note") or "").strip()),
-        Column("First Seen", lambda obj, now: age(obj.get("firstTimestamp") or obj["metadata"]["creationTimestamp"], now), priority=1),
-        Column("Count", lambda obj, now: (obj.get("series") or {}).get("count") or obj.get("count") or 1, priority=1),
-        Column("Name", lambda obj, now: obj["metadata"]["name"], priority=1),
-    ),
-    "persistentvolumes": (
-        *_plain("Capacity:spec.capacity.storage"),
-        Column("Access Modes", _modes("spec", "accessModes")),
-        *_plain("Reclaim Policy:spec.persistentVolumeReclaimPolicy, Status:status.phase"),
-        Column("Claim", _claim),
-        *_plain("StorageClass:spec.storageClassName, VolumeAttributesClass:spec.volumeAttributesClassName=<unset>, Reason:status.reason"),
-        AGE,
-        *_plain("+VolumeMode:spec.volumeMode"),
-    ),
-    "persistentvolumeclaims": (
-        *_plain("Status:status.phase, Volume:spec.volumeName, Capacity:status.capacity.storage"),
-        Column("Access Modes", _modes("status", "accessModes")),
-        *_plain("StorageClass:spec.storageClassName, VolumeAttributesClass:spec.volumeAttributesClassName=<unset>"),
-        AGE,
-        *_plain("+VolumeMode:spec.volumeMode"),
-    ),
-    "resourcequotas": (Column("Request", _quota("requests")), Column("Limit", _quota("limits")), AGE),
-    "limitranges": _CREATED,
-    "endpoints": (
-        Column(
-            "Endpoints",
-            lambda obj, now: (
-                ",".join(
-                    f"{one.get('ip')}:{port.get('port')}"
-                    for part in obj.get("subsets") or ()
-                    for one in part.get("addresses") or ()
-                    for port in part.get("ports") or ()
-                )
-                or "<none>"
-            ),
-        ),
-        AGE,
-    ),
-    "replicationcontrollers": (
-        *_plain("Desired:spec.replicas=0, Current:status.replicas=0, Ready:status.readyReplicas=0"),
-        AGE,
-        *_WIDE,
-    ),
-    "deployments.apps": (
-        Column("Ready", _ready("readyReplicas")),
-        *_plain("Up-to-date:status.updatedReplicas=0, Available:status.availableReplicas=0"),
-        AGE,
-        *_WIDE,
-    ),
-    "replicasets.apps": (
-        *_plain("Desired:spec.replicas=0, Current:status.replicas=0, Ready:status.readyReplicas=0"),
-        AGE,
-        *_WIDE,
-    ),
-    "statefulsets.apps": (Column("Ready", _ready("readyReplicas")), AGE, *_TEMPLATE),
-    "daemonsets.apps": (
-        *_plain(
-            "Desired:status.desiredNumberScheduled=0, Current:status.currentNumberScheduled=0, Ready:status.numberReady=0, "
-            "Up-to-date:status.updatedNumberScheduled=0, Available:status.numberAvailable=0"
-        ),
-        Column("Node Selector", lambda obj, now: selector_text(obj["spec"]["template"]["spec"].get("nodeSelector") or {}) or "<none>"),
-        AGE,
-        *_WIDE,
-    ),
-    "controllerrevisions.apps": (*_plain("Revision:revision=0"), AGE),
-    "jobs.batch": (Column("Status", _job_state), Column("Completions", _completions), Column("Duration", _job_duration), AGE, *_WIDE),
-    "cronjobs.batch": (
-        *_plain("Schedule:spec.schedule, Timezone:spec.timeZone=<none>"),
-        Column("Suspend", lambda obj, now: str(obj["spec"].get("suspend", False))),
-        Column("Active", lambda obj, now: len((obj.get("status") or {}).get("active") or ()), "integer"),
-        Column("Last Schedule", _since("status", "lastScheduleTime")),
-        AGE,
-        Column("Containers", _of_job(_container_names), priority=1),
-        Column("Images", _of_job(_images), priority=1),
-    ),
-    "poddisruptionbudgets.policy": (
-        *_plain(
-            "Min Available:spec.minAvailable=N/A, Max Unavailable:spec.maxUnavailable=N/A, Allowed Disruptions:status.disruptionsAllowed=0"
-        ),
-        AGE,
-    ),
-    "priorityclasses.scheduling.k8s.io": (
-        *_plain("Value:value=0"),
-        Column("Global-Default", _at("globalDefault", default=False), "boolean"),
-        AGE,
-        *_plain("PreemptionPolicy:preemptionPolicy"),
-    ),
-    "podgroups.scheduling.k8s.io": (*_OF_GROUP, Column("Status", _group_state), AGE),
-    "compositepodgroups.scheduling.k8s.io": (*_OF_GROUP, AGE),
-    "storageclasses.storage.k8s.io": (
-        *_plain("Provisioner:provisioner, ReclaimPolicy:reclaimPolicy, VolumeBindingMode:volumeBindingMode"),
-        Column("AllowVolumeExpansion", _at("allowVolumeExpansion", default=False)),
-        AGE,
-    ),
-    "csinodes.storage.k8s.io": (Column("Drivers", lambda obj, now: len((obj.get("spec") or {}).get("drivers") or ()), "integer"), AGE),
-    "apiservices.apiregistration.k8s.io": (Column("Service", _serves), Column("Available", _available), AGE),
-    "certificatesigningrequests.certificates.k8s.io": (
-        AGE,
-        *_plain("SignerName:spec.signerName, Requestor:spec.username"),
-        Column("RequestedDuration", _requested),
-        Column("Condition", _signing_state),
-    ),
-    "leases.coordination.k8s.io": (*_plain("Holder:spec.holderIdentity"), AGE),
-    "roles.rbac.authorization.k8s.io": _CREATED,
-    "clusterroles.rbac.authorization.k8s.io": _CREATED,
-    "rolebindings.rbac.authorization.k8s.io": _BINDING,
-    "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
-    "horizontalpodautoscalers.autoscaling": (
-        Column("Reference", lambda obj, now: f"{obj['spec']['scaleTargetRef'].get('kind')}/{obj['spec']['scaleTargetRef'].get('name')}"),
-        Column("Targets", _targets),
-        *_plain("MinPods:spec.minReplicas=0, MaxPods:spec.maxReplicas=0, Replicas:status.currentReplicas=0"),
-        AGE,
-    ),
-    "ingresses.networking.k8s.io": (
-        *_plain("Class:spec.ingressClassName=<none>"),
-        Column("Hosts", lambda obj, now: ",".join(rule.get("host") or "*" for rule in _at("spec", "rules", default=())(obj, now)) or "*"),
-        Column("Address", lambda obj, now: ",".join(one.get("ip") or one.get("hostname", "") for one in _ingress_points(obj, now))),
-        Column("Ports", lambda obj, now: "80, 443" if _at("spec", "tls")(obj, now) else "80"),
-        AGE,
-    ),
-    "networkpolicies.networking.k8s.io": (
-        Column("Pod-Selector", lambda obj, now: selector_text(_at("spec", "podSelector", default={})(obj, now)) or "<none>"),
-        AGE,
-    ),
-    "resourceclaims.resource.k8s.io": (Column("State", _claim_state), AGE),
-    "resourceslices.resource.k8s.io": (
-        *_plain("Node:spec.nodeName, Driver:spec.driver, Pool:spec.pool.name"),
-        AGE,
-    ),
-    "customresourcedefinitions.apiextensions.k8s.io": _CREATED,
+def _addresses(ingress: Object, now: float) -> str:
+    return ",".join(one.get("ip") or one.get("hostname", "") for one in _get(ingress, "status.loadBalancer.ingress", ()))
+
+
+_CELLS: dict[str, Any] = {  #: a cell, or a function of an argument that returns one
+    "addresses": _addresses,
+    "available": _available,
+    "claim": _claim,
+    "claim_state": _claim_state,
+    "completions": _completions,
+    "containers": _of_containers("name"),
+    "count": _count,
+    "duration": _job_duration,
+    "endpoints": _endpoints,
+    "external_address": _external_address,
+    "first_seen": _first_seen,
+    "group_state": _group_state,
+    "hosts": _hosts,
+    "images": _of_containers("image"),
+    "ingress_ports": lambda ingress, now: "80, 443" if ingress["spec"].get("tls") else "80",
+    "job_state": _job_state,
+    "last_seen": _last_seen,
+    "limits": _quota(True),
+    "message": lambda event, now: (event.get("message") or event.get("note") or "").strip(),
+    "modes": _modes,
+    "policy": _policy,
+    "ports": _ports,
+    "ready": _ready,
+    "reference": _reference,
+    "requested": _requested,
+    "requests": _quota(False),
+    "selector": _selector,
+    "serves": _serves,
+    "signing_state": _signing_state,
+    "since": _since,
+    "source": _source,
+    "subject": _subject,
+    "subjects": _subjects,
+    "suspend": lambda cron_job, now: str(cron_job["spec"].get("suspend", False)),
+    "targets": _targets,
+    "times": lambda event, now: _get(event, "series.count") or event.get("count") or 1,
 }
+
+
+def _column(text: str) -> Column:
+    if text == "Age":
+        return AGE
+    name, _, rest = text.partition(":")
+    source, _, type = rest.partition(":")
+    path, _, default = source.partition("=")
+    word, _, argument = source.removeprefix("@").partition(" ")
+    if source.startswith("@"):
+        cell = _CELLS[word](argument) if argument else _CELLS[word]
+    else:
+        cell = _at(path, {"0": 0, "false": False}.get(default, default))
+    return Column(name.lstrip("+"), cell, type or ("integer" if default == "0" else "string"), priority=int(name.startswith("+")))
+
+
+def _declared() -> dict[str, tuple[Column, ...]]:
+    found, resource = dict[str, tuple[Column, ...]](), ""
+    for line in (Path(__file__).parent / "columns.txt").read_text().splitlines()[1:]:
+        if line.startswith(" "):
+            found[resource] = (*found.get(resource, ()), *map(_column, line.strip().split(", ")))
+        else:
+            resource = line
+    return found
+
+
+_COLUMNS = {"pods": POD_COLUMNS, "nodes": NODE_COLUMNS} | _declared()
 
 
 def columns_of(resource: str) -> tuple[Column, ...]:
