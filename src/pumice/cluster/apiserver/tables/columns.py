@@ -13,11 +13,11 @@ from pumice.api.json_objects import condition
 from pumice.api.selectors import selector_text
 from pumice.api.times import age, span
 from pumice.cluster.apiserver.scheme.kinds import Column
-from pumice.cluster.apiserver.tables.node_columns import NODE_COLUMNS
 from pumice.cluster.apiserver.tables.pod_columns import POD_COLUMNS
 from pumice.cluster.apiserver.tables.table import AGE
 
 Cell = Callable[[Object, float], Any]
+_ROLE, _OWN_ROLE = "node-role.kubernetes.io/", "kubernetes.io/role"
 
 
 def _get(obj: Object, path: str, default: Any = None) -> Any:
@@ -62,6 +62,30 @@ def _subjects(kind: str) -> Cell:
 
 def _ready(obj: Object, now: float) -> str:
     return f"{_get(obj, 'status.readyReplicas', 0)}/{obj['spec'].get('replicas', 1)}"
+
+
+def _node_state(node: Object, now: float) -> str:
+    ready = condition(node, "Ready")
+    word = "Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"
+    return f"{word},SchedulingDisabled" if _get(node, "spec.unschedulable") else word
+
+
+def _node_roles(node: Object, now: float) -> str:
+    labels = node["metadata"].get("labels") or {}
+    roles = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)}
+    if _OWN_ROLE in labels:
+        roles.add(labels[_OWN_ROLE])
+    return ",".join(sorted(roles)) or "<none>"
+
+
+def _node_address(type: str) -> Cell:
+    return lambda node, now: next(
+        (each.get("address") for each in _get(node, "status.addresses", ()) if each.get("type") == type), "<none>"
+    )
+
+
+def _known(path: str) -> Cell:
+    return lambda obj, now: _get(obj, path) or "<unknown>"
 
 
 def _serves(obj: Object, now: float) -> str:
@@ -218,10 +242,14 @@ _CELLS: dict[str, Any] = {  #: a cell, or a function of an argument that returns
     "images": _of_containers("image"),
     "ingress_ports": lambda ingress, now: "80, 443" if ingress["spec"].get("tls") else "80",
     "job_state": _job_state,
+    "known": _known,
     "last_seen": _last_seen,
     "limits": _quota(True),
     "message": lambda event, now: (event.get("message") or event.get("note") or "").strip(),
     "modes": _modes,
+    "node_address": _node_address,
+    "node_roles": _node_roles,
+    "node_state": _node_state,
     "policy": _policy,
     "ports": _ports,
     "ready": _ready,
@@ -265,7 +293,7 @@ def _declared() -> dict[str, tuple[Column, ...]]:
     return found
 
 
-_COLUMNS = {"pods": POD_COLUMNS, "nodes": NODE_COLUMNS} | _declared()
+_COLUMNS = {"pods": POD_COLUMNS} | _declared()
 
 
 def columns_of(resource: str) -> tuple[Column, ...]:

@@ -10,9 +10,10 @@ from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.api.structs import encode
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
+from pumice.cluster.apiserver.validation import older_rules
 from pumice.cluster.apiserver.validation.declared_rules import causes, internal, plain
 from pumice.cluster.apiserver.validation.field_rules import Causes, duplicates, forbidden, invalid, required
-from pumice.cluster.apiserver.validation.label_rules import annotation_causes, label_causes, requirement_causes, value_causes
+from pumice.cluster.apiserver.validation.label_rules import annotation_causes, label_causes
 from pumice.cluster.apiserver.validation.name_rules import misnamed, named
 
 _LONGEST = 10 * 1024  #: bytes of an expression, and of parameters
@@ -241,8 +242,9 @@ def _allocation(allocation: Object, names: Set[str]) -> Causes:
         found += _reference(result.get("request", ""), names, f"{at}.request") + binding_causes(result, at)
         found += skipping_causes(result.get("skipNodeOperations") or (), f"{at}.skipNodeOperations")
     found += _configurations(devices.get("config") or (), f"{place}.config", names)
-    selector = allocation.get("nodeSelector")
-    return found if selector is None else found + node_selector_causes(selector, "status.allocation.nodeSelector")
+    at = "status.allocation.nodeSelector"
+    by_node = older_rules.causes(shape_of("core.v1.NodeSelector"), allocation["nodeSelector"], None) if "nodeSelector" in allocation else []
+    return found + [(f"{at}.{place}", text) for place, text in by_node]
 
 
 def charge_causes(pod: Object, old: Object) -> Causes:
@@ -286,25 +288,6 @@ def pool_causes(name: str, place: str) -> Causes:
         return [required(place)]
     too_long = list(plain(("bytes=253",), name, place))
     return too_long + [cause for part in name.split("/") for cause in named("long", part, place)]
-
-
-def node_selector_causes(selector: Object, place: str) -> Causes:
-    terms, found = selector.get("nodeSelectorTerms") or (), Causes()
-    if not terms:
-        return [required(f"{place}.nodeSelectorTerms", "must have at least one node selector term")]
-    for index, term in enumerate(terms):
-        for number, expression in enumerate(term.get("matchExpressions") or ()):
-            found += _expression_causes(expression, f"{place}.nodeSelectorTerms[{index}].matchExpressions[{number}]")
-        for number, expression in enumerate(term.get("matchFields") or ()):
-            if expression.get("key") != "metadata.name":
-                at = f"{place}.nodeSelectorTerms[{index}].matchFields[{number}].key"
-                found.append(invalid(at, expression.get("key", ""), "not a valid field selector key"))
-    return found
-
-
-def _expression_causes(expression: Object, place: str) -> Causes:
-    by_key = named("label", expression["key"], f"{place}.key")
-    return by_key + requirement_causes(expression, place) + value_causes(expression, place)
 
 
 def binding_causes(device: Object, place: str) -> Causes:

@@ -204,6 +204,12 @@ def _group(group: Object) -> Iterator[Cause]:
         yield invalid("podGroupName", None, "must specify one of: `podGroupName`")
 
 
+def _term(term: Object) -> Iterator[Cause]:
+    for index, requirement in enumerate(term.get("matchFields") or ()):
+        if requirement.get("key") != "metadata.name":
+            yield invalid(f"matchFields[{index}].key", requirement.get("key", ""), "not a valid field selector key")
+
+
 def _template(template: Object) -> Iterator[Cause]:
     if template.get("spec", {}).get("ephemeralContainers"):
         yield forbidden("spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
@@ -214,6 +220,7 @@ CHECKS: dict[str, Callable[[Object], Iterator[Cause]]] = {
     "EnvFromSource": _variables,
     "EnvVar": _variable,
     "LifecycleHandler": _handler,
+    "NodeSelectorTerm": _term,
     "PodOS": lambda os: iter(unsupported("", os.get("name", ""), ("linux", "windows"))),
     "PodSchedulingGate": lambda gate: iter(named("label", gate.get("name") or "", "")),
     "PodSchedulingGroup": _group,

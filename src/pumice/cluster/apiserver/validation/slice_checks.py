@@ -12,7 +12,6 @@ from pumice.cluster.apiserver.validation.device_checks import (
     binding_causes,
     declared,
     node_resource_causes,
-    node_selector_causes,
     pool_causes,
     qualified,
     skipping_causes,
@@ -86,8 +85,6 @@ def _nodes(obj: Object, place: str, unnamed: str) -> Causes:
         found.append((f"{place}.nodeName", f'Invalid value: "": {unnamed}'))
     elif name is not None:
         found += named("long", name, f"{place}.nodeName")
-    if obj.get("nodeSelector") is not None:
-        found += node_selector_causes(obj["nodeSelector"], f"{place}.nodeSelector")
     if obj.get("allNodes") is False:
         found.append((f"{place}.allNodes", "Invalid value: false: must be either unset or set to true"))
     return found
