@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pumice.api.annotations import ESTIMATE, GPU_INDEX, USER
 from pumice.api.errors import InputError
+from pumice.api.volcano import NetworkTopology
 from pumice.simulate.inputs import Source, nodes_of_pools, source
+from pumice.simulate.workload import group_of
 from tests.simulate.playing import played
 
 POD = "spec: {schedulerName: volcano, containers: [{name: m, image: m, resources: {requests: {cpu: 2}}}]}\n"
@@ -86,6 +90,55 @@ def test_objects_of_kubernetes_come_when_they_were_created(tmp_path: Path) -> No
     assert [(row["job"], row["submit"], row["start"], row["pods"]) for row in rows] == [("solo", 0, 0, 1), ("train", 10, 60, 2)]
     assert summary["left_out"] == {"no annotation pumice.io/run-time": 1}
     assert summary["began"] == "2026-01-01T00:00:00Z"
+
+
+TWO_NAMESPACES = """
+{apiVersion: v1, kind: Node, metadata: {name: a, labels: {rack: r1}}, status: {allocatable: {cpu: 4, pods: 10}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: b, labels: {rack: r2}}, status: {allocatable: {cpu: 4, pods: 10}}}
+""" + "".join(
+    f"""---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {{name: train, namespace: {space}, annotations: {{pumice.io/user: ann, volcano.sh/job-allocated-hypernode: gone}}}}
+spec: {{minMember: 1, networkTopology: {{mode: hard, highestTierAllowed: 1}}}}
+status: {{phase: Running}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: train-0
+  namespace: {space}
+  annotations: {{scheduling.k8s.io/group-name: train, pumice.io/run-time: {run}, volcano.sh/gpu-index: "3"}}
+spec: {{schedulerName: volcano, containers: [{{name: m, resources: {{requests: {{cpu: 2}}}}}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: train, namespace: {space}, annotations: {{pumice.io/run-time: 5s}}}}
+spec: {{containers: [{{name: m, resources: {{requests: {{cpu: 1}}}}}}]}}
+"""
+    for space, run in (("one", "10s"), ("two", "20s"))
+)
+
+
+def test_equal_names_in_two_namespaces_and_of_a_podgroup_and_a_pod_are_different_jobs(tmp_path: Path) -> None:
+    found = jobs(tmp_path / "dump.yaml", TWO_NAMESPACES, "kubernetes", nodes=None)
+    assert [(work.namespace, work.name, work.run, work.pods, work.group is not None) for work in found] == [
+        ("one", "train", 10, 1, True),
+        ("one", "train-pod", 5, 1, False),
+        ("two", "train", 20, 1, True),
+        ("two", "train-pod", 5, 1, False),
+    ]
+
+
+def test_a_podgroup_of_a_dump_keeps_what_it_asks_for_and_forgets_where_it_was(tmp_path: Path) -> None:
+    first = jobs(tmp_path / "dump.yaml", TWO_NAMESPACES, "kubernetes", nodes=None)[0]
+    group = group_of(first, "2026-01-01T00:00:00Z")
+    assert first.user == "ann" and group.metadata.annotations == {USER: "ann"}
+    assert group.spec.network_topology == NetworkTopology("hard", 1) and group.status.phase == "Pending"
+    assert GPU_INDEX not in (first.roles[0].annotations or {})
+    wrong = group_of(replace(first, estimate=7.0), "2026-01-01T00:00:00Z").metadata.annotations or {}
+    assert wrong[ESTIMATE] == "7.000000s", "what the scheduler is told may be wrong"
 
 
 def test_a_page_draws_the_same_for_the_same_seed_and_its_kinds_are_independent(tmp_path: Path) -> None:

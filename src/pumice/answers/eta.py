@@ -23,7 +23,7 @@ from pumice.answers.run_times import SERVICE, WINDOW_S, Guess, Past, RunTimes, o
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import find, who_waits
 from pumice.api import rfc3339
-from pumice.api.annotations import GROUP_NAME, USER
+from pumice.api.annotations import GROUP_NAME, OF_PLACES, USER
 from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.volcano import PodGroupStatus
 from pumice.scheduler.framework.policy import Policy
@@ -213,7 +213,7 @@ def _lone_work(task: Task) -> Work:
 def _role(equal: list[Task]) -> Role:
     """Equal tasks as a role. Labels and annotations are those of the first task."""
     task = equal[0]
-    annotations = {key: value for key, value in task.annotations.items() if key != GROUP_NAME}
+    annotations = {key: value for key, value in task.annotations.items() if key != GROUP_NAME and key not in OF_PLACES}
     return Role(len(equal), structs.replace(task.template.spec, node_name=None), annotations, dict(task.labels))
 
 

@@ -130,3 +130,11 @@ USER = "pumice.io/user"  #: PodGroup: the user that the job belongs to, if queue
 CHECKPOINT = "pumice.io/checkpoint-every"  #: PodGroup: how often its pods save their work, which then survives an eviction
 ALIBABA_GPU_INDEX = "alibabacloud.com/gpu-index"  #: pod: its cards on the node, such as 0-2-3
 GPU_MODEL = "alibabacloud.com/gpu-card-model"  #: label of a node: the model of its cards
+
+#: what a scheduler writes on pods and PodGroups about the places that they got
+OF_PLACES = frozenset(
+    {
+        *(ALIBABA_GPU_INDEX, ALLOCATED_HYPERNODE, GPU_INDEX, GPU_TIME, HELD_PLACES, NUMA_DECISION),
+        *(VGPU_BIND_TIME, VGPU_IDS, VGPU_NODE, VGPU_PHASE, VGPU_TIME, VGPU_TO_ALLOCATE),
+    }
+)

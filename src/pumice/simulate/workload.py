@@ -161,20 +161,22 @@ def object_name(work: Work) -> str:
 
 
 def group_of(work: Work, created: str) -> PodGroup:
-    if work.group is not None:
-        meta = replace(work.group.metadata, name=object_name(work), namespace=work.namespace, creation_timestamp=created)
-        return replace(work.group, metadata=meta)
     annotations = {USER: work.user} if work.user else {}
     if work.estimate is not None:
         annotations[ESTIMATE] = f"{work.estimate:.6f}s"
     if work.checkpoint:
         annotations[CHECKPOINT] = f"{work.checkpoint:.6f}s"
+    if work.group is not None:
+        known = work.group.metadata
+        annotations = {**(known.annotations or {}), **annotations}
+        meta = replace(known, name=object_name(work), namespace=work.namespace, annotations=annotations, creation_timestamp=created)
+        return replace(work.group, metadata=meta)
     meta = Metadata(object_name(work), work.namespace, annotations=annotations or None, creation_timestamp=created)
     spec = PodGroupSpec(
         min_member=work.gang,
         queue=work.queue,
         priority_class_name=class_name(work.priority) if work.priority else None,
-        min_resources=_least(work.roles, work.gang),
+        min_resources=least_resources(work.roles, work.gang),
     )
     return PodGroup(meta, spec, PodGroupStatus(phase="Pending"))
 
@@ -184,7 +186,7 @@ def class_name(priority: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _least(roles: tuple[Role, ...], gang: int) -> dict[str, Quantity]:
+def least_resources(roles: tuple[Role, ...], gang: int) -> dict[str, Quantity]:
     """The minResources of a gang, as the job controller computes them: the requests of the first pods of its roles."""
     left, total = gang, dict[str, int]()
     for role in roles:

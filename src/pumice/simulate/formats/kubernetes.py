@@ -2,7 +2,7 @@
 
 The annotation pumice.io/run-time, on the pod or its PodGroup, says how long pods run: a duration such as 1h30m. Jobs come at their
 creationTimestamp, in this order; times count from the first job. Pods without a PodGroup are jobs of their own. The nodes of a dump's
-running pods are not kept: all pods wait for a node anew.
+running pods are not kept, nor what a scheduler wrote about their places: all pods wait for a node anew.
 """
 
 from collections import Counter
@@ -12,19 +12,21 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pumice.api import InputError, duration
-from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, RUN_TIME
+from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, OF_PLACES, RUN_TIME, USER
 from pumice.api.core import Node, PriorityClass
 from pumice.api.defaults import DEFAULT_QUEUE, SCHEDULER_NAME
 from pumice.api.files import read_all
-from pumice.api.meta import Wire
+from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
-from pumice.api.volcano import PodGroup
+from pumice.api.quantity import Quantity
+from pumice.api.volcano import PodGroup, PodGroupStatus
 from pumice.inputs.gangs import grouped, pods_of_owners
 from pumice.inputs.offline import complete
 from pumice.inputs.workloads import expanded
-from pumice.simulate.workload import Role, Work, Workload, in_order
+from pumice.simulate.workload import Role, Work, Workload, class_name, in_order, least_resources
 
 NOT_JOBS = (Node, Pod, PodGroup)
+JobName = tuple[str, str, bool]  #: namespace, name, and whether it is that of a PodGroup
 
 
 def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
@@ -59,30 +61,58 @@ def _items(path: str) -> list[tuple[str, Wire]]:
 
 
 def _jobs(items: list[tuple[str, Wire]], left_out: Counter[str]) -> Iterable[Work]:
-    groups = {item.metadata.name: item for _, item in items if isinstance(item, PodGroup)}
+    groups = {job_of(item.metadata.namespace, item.metadata.name): item for _, item in items if isinstance(item, PodGroup)}
     classes = {item.metadata.name: item.value for _, item in items if isinstance(item, PriorityClass)}
-    pods: dict[str, list[Pod]] = {}
+    pods: dict[JobName, list[Pod]] = {}
     for _, item in items:
         if isinstance(item, Pod):
-            pods.setdefault((item.metadata.annotations or {}).get(GROUP_NAME) or item.metadata.name, []).append(item)
-    for name, members in pods.items():
-        group = groups.get(name)
+            pods.setdefault(job_of_pod(item), []).append(item)
+    for job, members in pods.items():
+        group, (namespace, name, is_group) = groups.get(job), job
+        if not is_group and job_of(namespace, name) in pods:
+            name += "-pod"  # beside a PodGroup of this name
         run = _seconds(group, RUN_TIME) or next((found for pod in members if (found := _seconds(pod, RUN_TIME))), None)
         if run is None:
             left_out["no annotation pumice.io/run-time"] += 1
             continue
         spec = group.spec if group is not None else None
+        priority = classes.get((spec.priority_class_name if spec else None) or "", members[0].spec.priority or 0)
+        roles, least = _roles(members), _minimum(spec.min_member or 0, len(members)) if spec else None
         yield Work(
             name=name,
             submit=(group or members[0]).metadata.created,
             run=run,
-            roles=_roles(members),
+            roles=roles,
             queue=(spec.queue if spec else None) or DEFAULT_QUEUE,
-            priority=classes.get((spec.priority_class_name if spec else None) or "", members[0].spec.priority or 0),
+            user=_annotations(group or members[0]).get(USER, ""),
+            priority=priority,
             estimate=_seconds(group, ESTIMATE),
-            minimum=_minimum(spec.min_member or 0, len(members)) if spec else None,
+            minimum=least,
             checkpoint=_seconds(group, CHECKPOINT) or 0.0,
+            namespace=namespace,
+            group=_group(group, priority, least_resources(roles, len(members) if least is None else least)) if group else None,
         )
+
+
+def job_of(namespace: str | None, group: str) -> JobName:
+    return namespace or "default", group, True
+
+
+def job_of_pod(pod: Pod) -> JobName:
+    """The job of a pod: that of its PodGroup, or the pod itself."""
+    group = _annotations(pod).get(GROUP_NAME)
+    return job_of(pod.metadata.namespace, group) if group else (pod.metadata.namespace or "default", pod.metadata.name, False)
+
+
+def _group(group: PodGroup, priority: int, least: dict[str, Quantity]) -> PodGroup:
+    """The PodGroup as it was when it came."""
+    meta = Metadata(group.metadata.name, group.metadata.namespace, labels=group.metadata.labels, annotations=_annotations(group))
+    spec = replace(
+        group.spec,
+        priority_class_name=class_name(priority) if priority else None,
+        min_resources=group.spec.min_resources or least,
+    )
+    return PodGroup(meta, spec, PodGroupStatus(phase="Pending"))
 
 
 def _minimum(wanted: int, pods: int) -> int | None:
@@ -97,11 +127,17 @@ def _roles(pods: list[Pod]) -> tuple[Role, ...]:
         spec = replace(pod.spec, node_name=None)
         last = roles[-1] if roles else None
         meta = pod.metadata
-        if last is not None and (last.spec, last.annotations, last.labels) == (spec, meta.annotations, meta.labels):
+        notes = _annotations(pod)
+        if last is not None and (last.spec, last.annotations, last.labels) == (spec, notes, meta.labels):
             roles[-1] = Role(last.count + 1, last.spec, last.annotations, last.labels)
         else:
-            roles.append(Role(1, spec, meta.annotations, meta.labels))
+            roles.append(Role(1, spec, notes, meta.labels))
     return tuple(roles)
+
+
+def _annotations(item: Pod | PodGroup) -> dict[str, str]:
+    """The annotations of an object, without those that a scheduler wrote when it placed pods."""
+    return {name: value for name, value in (item.metadata.annotations or {}).items() if name not in OF_PLACES}
 
 
 def _seconds(item: Wire | None, annotation: str) -> float | None:

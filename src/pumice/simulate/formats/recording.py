@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pumice.api.annotations import GROUP_NAME, RUN_TIME
+from pumice.api.annotations import RUN_TIME
 from pumice.api.core import Node
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
@@ -21,7 +21,7 @@ from pumice.api.times import instant_or
 from pumice.inputs.recording.entry_format import Cycle, Entry, Put, Removed
 from pumice.inputs.recording.file_format import entries, files_of
 from pumice.scheduler.model import status
-from pumice.simulate.formats.kubernetes import workload_of
+from pumice.simulate.formats.kubernetes import JobName, job_of_pod, workload_of
 from pumice.simulate.workload import Workload
 
 _STRUCTS = {kind.kept_as: decoder(struct) for kind, struct in STRUCTS.items()}
@@ -38,13 +38,13 @@ class PodRun:
     evicted: bool = False
 
     @property
-    def job(self) -> str:
-        return (self.pod.metadata.annotations or {}).get(GROUP_NAME) or self.pod.metadata.name
+    def job(self) -> JobName:
+        return job_of_pod(self.pod)
 
 
 def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
     objects, runs = _history(path)
-    longest: dict[str, float] = {}
+    longest: dict[JobName, float] = {}
     for run in runs:
         if run.ended is not None and run.started is not None:
             longest[run.job] = max(longest.get(run.job, 0.0), run.ended - run.started)
