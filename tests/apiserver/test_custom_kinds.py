@@ -138,7 +138,7 @@ def test_custom_kinds_take_no_strategic_merge(made: Store) -> None:
 def test_a_changed_definition_holds_from_then_on(made: Store) -> None:
     changed = definition()
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["maximum"] = 100
-    made.update(CRDS, changed)
+    made.patch(CRDS, "boxes.example.com", PatchRequest("merge", changed))
     assert box(made, size=50)["spec"]["size"] == 50
 
 

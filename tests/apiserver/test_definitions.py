@@ -221,7 +221,7 @@ def test_a_kind_is_upgraded_while_others_write() -> None:
 
     with in_thread(plain=True) as running, Wire(running) as wire, Wire(running) as watching:
         running.call(lambda store: store.create(CRDS, definition()))
-        running.call(lambda store: store.update(CRDS, with_versions(upgrades()[0])))
+        running.call(lambda store: store.patch(CRDS, "boxes.example.com", PatchRequest("merge", with_versions(upgrades()[0]))))
         watching.watch(f"{path.format('v2')}?watch=true")
 
         def write(writer: int) -> None:
@@ -241,7 +241,9 @@ def test_a_kind_is_upgraded_while_others_write() -> None:
             writing = [writers.submit(write, writer) for writer in range(2)]
             for versions in upgrades():
                 before = len(acknowledged)
-                running.call(lambda store, versions=versions: store.update(CRDS, with_versions(versions)))
+                running.call(
+                    lambda store, versions=versions: store.patch(CRDS, "boxes.example.com", PatchRequest("merge", with_versions(versions)))
+                )
                 while len(acknowledged) < before + 4 and not any(each.done() for each in writing):
                     time.sleep(0.001)
             ended.set()

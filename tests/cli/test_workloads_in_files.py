@@ -214,7 +214,7 @@ LABELS = {"a": "b"}
         ),
         (
             workload("apps/v1", "Deployment", selector={"matchLabels": {}}, template=template()),
-            'spec.selector: Invalid value: {"matchLabels":{}}: empty selector is invalid for deployment',
+            "spec.selector: Invalid value: {}: empty selector is invalid for deployment",
         ),
         (
             workload("apps/v1", "Deployment", selector=SELECTOR, template=template(), replicas="two"),

@@ -190,7 +190,8 @@ def test_an_authority_that_somebody_emptied_is_given_again_and_what_was_deleted_
         async with served(stage, hooks=(hook, other)):
             first = bundle()
             stage.store.delete(VALIDATING, CALLER.configuration(other))
-            stage.store.update(VALIDATING, {**configuration(hook, CALLER, b""), "metadata": {"name": name}})
+            emptied = {"webhooks": configuration(hook, CALLER, b"")["webhooks"]}
+            stage.store.patch(VALIDATING, name, PatchRequest("merge", emptied))
             await until(lambda: bundle() == first)
             assert first and stage.find(VALIDATING, CALLER.configuration(other), "") is None
 

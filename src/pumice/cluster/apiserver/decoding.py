@@ -37,11 +37,12 @@ class WrongType(ValueError):
 
 
 class Misshaped(StatusError):
-    """The refusal of an object with a value of a wrong type."""
+    """The refusal of an object with a value of a wrong type, or with fields that its kind does not have: `text`, and of the result of a
+    strategic patch `patched`."""
 
-    def __init__(self, kind: ServedKind, wrong: WrongType) -> None:
-        super().__init__(400, "BadRequest", f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {wrong}')
-        self.patched = wrong.patched
+    def __init__(self, kind: ServedKind, text: str, patched: str = "") -> None:
+        super().__init__(400, "BadRequest", f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {text}')
+        self.text, self.patched = text, patched or text
 
 
 def _is_canonical(value: Any) -> bool:
@@ -272,7 +273,7 @@ def as_applied(kind: ServedKind, obj: Object) -> Object:
     try:
         found, unknown = _custom(kind, obj, _NOTHING) if kind.custom else conformed(kind.shape, obj, kind.kind, keeps_zeros=True)
     except WrongType as wrong:
-        raise Misshaped(kind, wrong) from None
+        raise Misshaped(kind, str(wrong), wrong.patched) from None
     if unknown:
         raise untyped(kind, obj, [f".{path}: field not declared in schema" for path in unknown])
     return obj if kind.custom else found
@@ -291,14 +292,13 @@ def _conformed(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, l
     try:
         return _custom(kind, obj, stored) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
     except WrongType as wrong:
-        raise Misshaped(kind, wrong) from None
+        raise Misshaped(kind, str(wrong), wrong.patched) from None
 
 
 def _tell(kind: ServedKind, problems: list[str], options: WriteOptions) -> None:
     """Treat unknown and duplicate fields as the request's fieldValidation says: refuse, warn or ignore. Raises StatusError."""
     if options.validation == "Strict":
-        problem = f"strict decoding error: {', '.join(problems)}"
-        raise StatusError(400, "BadRequest", f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
+        raise Misshaped(kind, f"strict decoding error: {', '.join(problems)}")
     if options.validation == "Warn":
         options.warnings.extend(problems)
 

@@ -184,11 +184,16 @@ def options_of(request: Request) -> WriteOptions:
     return WriteOptions(dry_run == "All", manager, validation, request.flag("force"), request.user, tracked=True, owned=True)
 
 
-def patch_of(request: Request) -> PatchRequest:
+def patch_of(request: Request, options: WriteOptions) -> PatchRequest:
     media = request.headers.get("content-type", "").partition(";")[0].strip()
     patch_type = CONTENT_TYPES.get(media)
     if patch_type is None:
         raise status.unsupported_media(media)
+    if options.force and patch_type != "apply":
+        text = "Forbidden: may not be specified for non-apply patch"
+        raise status.invalid("PatchOptions", "meta.k8s.io", "", [("force", text)])
+    if "fieldValidation" in request.query and patch_type != "json":
+        options.doubled += doubled_fields(request.body)
     return PatchRequest(patch_type, read(request.body, "application/yaml" if media.endswith("yaml") else "application/json"))
 
 

@@ -204,7 +204,8 @@ class RestHandler:
         return self._reader.one(request, kind, self.store.update(kind, obj, "", options), 200, options)
 
     def _patch(self, request: Request, target: Target) -> Response:
-        options, patch = options_of(request), patch_of(request)
+        options = options_of(request)
+        patch = patch_of(request, options)
         existed = self._exists(target)
         if not existed and patch.type == "apply":
             self.access.require(request.user, "create", target)

@@ -42,7 +42,7 @@ from pumice.cluster.apiserver.storage.in_memory import Storage, StoreJournal
 from pumice.cluster.apiserver.storage.watch import Key, Watch, WatchFilter
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.validation import older_rules
-from pumice.cluster.apiserver.validation.field_rules import Causes
+from pumice.cluster.apiserver.validation.field_rules import Causes, compact, invalid
 from pumice.cluster.apiserver.validation.gated_fields import drop_disabled
 from pumice.cluster.apiserver.validation.right_specs import RightSpecs
 
@@ -240,8 +240,9 @@ class Store:
         obj = self._taken(kind, obj, "", options, _untouched(kind, old, obj, subresource))
         if old is None:
             raise kind.not_found(key[1])
-        if kind.versioned_update and not metadata.get("resourceVersion"):
-            raise kind.invalid(key[1], [("metadata.resourceVersion", "Invalid value: 0: must be specified for an update")])
+        if kind.versioned_update and metadata.get("resourceVersion") in (None, "", "0"):
+            causes = [("metadata.resourceVersion", "Invalid value: 0: must be specified for an update")]
+            raise status.invalid(kind.plural, kind.group, key[1], causes)
         check_version(kind, key[1], obj["metadata"], old)
         return self.replace(kind, key, old, obj, subresource, options)
 
@@ -300,10 +301,13 @@ class Store:
         try:
             obj = self._taken(kind, fresh, namespace, options, untouched)
         except Misshaped as error:
-            if patch.type != "strategic":
+            if patch.type == "apply":
                 raise
-            raise status.invalid("", "", "", [("patch", f"Invalid value: {patch.body}: {error.patched}")]) from None
+            text = error.patched if patch.type == "strategic" else error.text
+            raise status.invalid("", "", "", [("patch", f"Invalid value: {compact(patch.body)}: {text}")]) from None
         check_version(kind, name, obj["metadata"], old)
+        if (uid := obj["metadata"].get("uid")) and uid != old["metadata"]["uid"]:
+            raise kind.invalid(name, [invalid("metadata.uid", uid, "field is immutable")])
         if obj["metadata"].get("name") != name:
             raise status.bad_request("the name of the object does not match the name on the URL")
         return self.replace(kind, key, old, obj, subresource, options, patch.type == "apply")

@@ -58,7 +58,7 @@ class Subresources:
 
     def _patch(self, request: Request, target: Target) -> Response:
         options = options_of(request)
-        obj = self._store.patch(target.kind, target.name, patch_of(request), target.namespace, target.subresource, options)
+        obj = self._store.patch(target.kind, target.name, patch_of(request, options), target.namespace, target.subresource, options)
         return self._reader.one(request, target.kind, obj, 200, options)
 
     def _scale(self, request: Request, target: Target) -> Response:
@@ -66,12 +66,14 @@ class Subresources:
         scale = scale_of(target.kind, old)
         if request.method in ("GET", "HEAD"):
             return Response.json(scale)
+        options = options_of(request)
         if request.method == "PUT":
             wanted = requests.read_object(request.body, request.headers.get("content-type", ""))
+            name_matches(wanted, target)
         else:
-            patch = patch_of(request)
+            patch = patch_of(request, options)
             wanted = changed(target.kind, scale, patch if patch.type == "json" else PatchRequest("merge", patch.body))
-        return Response.json(rescale(self._store, target.kind, old, wanted, options_of(request)))
+        return Response.json(rescale(self._store, target.kind, old, wanted, options))
 
     def _admitted(self, request: Request, target: Target, obj: Object, operation: str = "CREATE", dry_run: bool = False) -> Object:
         """What a request asks for, as policies and webhooks leave it. Raises StatusError."""

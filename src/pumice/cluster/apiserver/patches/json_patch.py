@@ -75,8 +75,7 @@ def _apply(document: Any, operation: dict[str, Any], work: _Work) -> Any:
             return _add(document, path, clone(_value(operation)), work)
         case "remove":
             return _remove(document, path, work)
-        case "replace":
-            _at(document, path)
+        case "replace":  # a field need not be there, as in Kubernetes
             return _put(document, path, clone(_value(operation)))
         case "move":
             source = _pointer(operation, "from")
@@ -143,6 +142,8 @@ def _put(document: Any, path: list[str], value: Any) -> Any:
     if not path:
         return value
     parent = _at(document, path[:-1])
+    if not isinstance(parent, dict):
+        _at(document, path)
     parent[int(path[-1]) if isinstance(parent, list) else path[-1]] = value
     return document
 

@@ -132,8 +132,26 @@ _SHOWN_WHEN_DELETED = (
 
 _DEPRECATED = {kinds.ENDPOINTS: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
 
+#: kinds of which a PUT must state the version that it replaces, besides those with a feature gate
+_VERSIONED_UPDATE = (
+    {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
+    | {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CustomResourceDefinition", "APIService", "StorageVersion"}
+    | {"Lease", "RuntimeClass", "PodDisruptionBudget", "CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment"}
+)
+
 #: kinds whose objects a PUT creates if they do not exist
-_CREATED_BY_UPDATE = {"Endpoints", "Event", "Lease", "LimitRange", "Service", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+_CREATED_BY_UPDATE = {
+    "Endpoints",
+    "Event",
+    "Lease",
+    "LimitRange",
+    "RuntimeClass",
+    "Service",
+    "Role",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
+}
 
 
 def builtin_kinds(gates: frozenset[str] = frozenset()) -> Iterator[ServedKind]:
@@ -161,7 +179,7 @@ def builtin_kinds(gates: frozenset[str] = frozenset()) -> Iterator[ServedKind]:
             stored_as=made[_STORED_AS[kind]] if kind in _STORED_AS else None,
             gates=gates,
             deprecation=_DEPRECATED.get(kind, ""),
-            versioned_update="gate" in options,
+            versioned_update="gate" in options or kind.kind in _VERSIONED_UPDATE,
             reviewed_only=kind in kinds.NEVER_STORED,
             created_by_update=kind.kind in _CREATED_BY_UPDATE,
             shown_when_deleted=kind.kind in _SHOWN_WHEN_DELETED,

@@ -242,6 +242,7 @@ def _kind(spec: Object, names: Object, version: Object, verbs: tuple[str, ...]) 
         columns=custom_columns(version.get("additionalPrinterColumns")),
         fields=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
         custom=True,
+        versioned_update=True,
         deprecation=_deprecation(spec, version) if version.get("deprecated") else "",
     )
 

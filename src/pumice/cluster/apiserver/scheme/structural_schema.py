@@ -101,6 +101,8 @@ def _settle_object(schema: Object, value: Object, path: str, found: Findings, st
             if item is None and not known.get("nullable") and ("default" in known or key not in (schema.get("required") or ())):
                 continue
             result[key] = settle(known, item, inner, found, before)
+        elif isinstance(additional, dict) and item is None and not additional.get("nullable"):
+            continue
         elif isinstance(additional, dict):
             result[key] = settle(additional, item, inner, found, before)
         elif additional is True or schema.get(PRESERVE) or (embedded and key in ("apiVersion", "kind", "metadata")):
@@ -173,7 +175,7 @@ def _check_string(schema: Object, value: str, path: str, found: Findings) -> Non
         _check_pattern(schema["pattern"], value, path, found)
     if schema.get("format") == "date-time":
         try:
-            instant(value)
+            instant(value if "T" in value.upper() else "")
         except ValueError:
             found.refuse(path, f'Invalid value: "{value}": {path} in body must be of type date-time: "{value}"')
 
