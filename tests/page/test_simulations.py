@@ -44,11 +44,21 @@ configurations:
 """
 
 
-@pytest.mark.parametrize("text", [RICH, Path("examples/run.conf").read_text()])
+SWITCHED = """\
+actions: "allocate"
+tiers:
+- plugins:
+  - {name: gang, enablePreemptable: false}
+  - {name: capacity, enablePreemptable: false, enabledClusterOrder: true}
+"""
+
+
+@pytest.mark.parametrize("text", [RICH, SWITCHED, Path("examples/run.conf").read_text()])
 def test_a_policy_written_anew_means_the_same(tmp_path: Path, text: str) -> None:
     policy = policy_of([configuration(tmp_path, text)])
     again = policy_of([configuration(tmp_path, written(policy))])
     assert policy_fields(again) == policy_fields(policy)
+    assert again.tiers == policy.tiers
 
 
 def pod(name: str, phase: str, group: str = "", **annotations: str) -> dict[str, Any]:
@@ -62,7 +72,12 @@ def pod(name: str, phase: str, group: str = "", **annotations: str) -> dict[str,
 
 def test_what_runs_comes_first_and_runs_as_long_as_it_has_left() -> None:
     says = {"pumice.io/run-seconds": "300"}
-    objects = [pod("waits", "Pending", **says), pod("runs", "Running", **says), pod("silent", "Running"), pod("over", "Succeeded")]
+    objects = [
+        pod("waits", "Pending", **{"pumice.io/run-seconds": "5m"}),
+        pod("runs", "Running", **says),
+        pod("silent", "Running"),
+        pod("over", "Succeeded"),
+    ]
     found = {obj["metadata"]["name"]: obj["metadata"]["annotations"]["pumice.io/run-time"] for obj in beginning(objects, NOW, 600)}
     assert found == {"runs": "200s", "silent": "500s", "waits": "300s"}
     assert list(found)[-1] == "waits"

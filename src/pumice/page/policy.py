@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from pumice.scheduler.config.arguments import REST
+from pumice.scheduler.config.volcano_conf import OFF_BY_DEFAULT
 from pumice.scheduler.framework.policy import SCHEDULE, PluginOption, Policy
 
 Fields = dict[str, Any]
@@ -14,10 +15,9 @@ Fields = dict[str, Any]
 
 def policy_fields(policy: Policy) -> Fields:
     """The fields of a policy that the page shows."""
-    usual = _usual(policy)
     return {
         "actions": [{"name": action.name, "text": _promise(type(action)), "args": _as_text(action.args)} for action in policy.actions],
-        "tiers": [[_plugin(choice, usual) for choice in tier] for tier in policy.tiers],
+        "tiers": [[_plugin(choice) for choice in tier] for tier in policy.tiers],
         "text": written(policy),
         "profiles": sorted(policy.profiles.by_name) if policy.profiles is not None else [],
     }
@@ -31,8 +31,8 @@ def written(policy: Policy) -> str:
         lines.append("- plugins:")
         for choice in tier:
             lines.append(f"  - name: {choice.plugin.name}")
-            lines += [f"    {switch}: false" for switch in sorted(choice.off - _usual(policy))]
-            lines += ["    enableHierarchy: true"] if choice.hierarchy else []
+            lines += [f"    {switch}: false" for switch in _off(choice)]
+            lines += [f"    {switch}: true" for switch in OFF_BY_DEFAULT if switch not in choice.off]
             lines += _listed("    ", _as_written(choice.args, choice.plugin.wildcard_args))
     arguments = [(action.name, listed) for action in actions if (listed := _listed("  ", _as_written(action.args)))]
     lines += ["configurations:"] if arguments else []
@@ -52,19 +52,17 @@ def _as_written(args: Any, wildcards: tuple[str, ...] = ()) -> Fields:
     return {name: value for name, value in values.items() if name != REST} | {f"{prefix}{k}": v for k, v in values.get(REST, {}).items()}
 
 
-def _usual(policy: Policy) -> frozenset[str]:
-    plugins = [choice for tier in policy.tiers for choice in tier]
-    return frozenset.intersection(*(choice.off for choice in plugins)) if plugins else frozenset()
+def _off(choice: PluginOption) -> list[str]:
+    """The switches that are off, without those that are off by default."""
+    return sorted(choice.off.difference(OFF_BY_DEFAULT))
 
 
-def _plugin(choice: PluginOption, usual: frozenset[str]) -> Fields:
-    """The fields of a plugin. Switches that are off for all plugins are left out."""
-    off = sorted(choice.off - usual)
+def _plugin(choice: PluginOption) -> Fields:
     return {
         "name": choice.plugin.name,
         "text": _promise(choice.plugin),
         "args": _as_text(choice.args, choice.plugin.wildcard_args),
-        "off": off,
+        "off": _off(choice),
     }
 
 

@@ -7,12 +7,13 @@ server lets the user export. Running pods come first, and run for the rest of th
 
 import asyncio
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pumice.api import Object, instant, rfc3339
+from pumice.api import Object, duration, instant, rfc3339
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, RUN_TIME
 from pumice.api.integers import integer
 from pumice.cluster.apiserver import Server
@@ -143,9 +144,13 @@ def _come_now(now: float) -> Any:
 def _with_run_time(pod: Object, now: float, seconds: float) -> Object:
     annotations = pod["metadata"].get("annotations") or {}
     started = (pod.get("status") or {}).get("startTime")
-    try:
-        runs_s = float(annotations[RUN_SECONDS])
-    except (KeyError, ValueError):
-        runs_s = seconds
-    left_s = max(1.0, runs_s - (now - instant(started) if started else 0.0))
+    left_s = max(1.0, _runs_s(annotations.get(RUN_SECONDS, ""), seconds) - (now - instant(started) if started else 0.0))
     return {**pod, "metadata": {**pod["metadata"], "annotations": {**annotations, RUN_TIME: f"{left_s:.0f}s"}}}
+
+
+def _runs_s(text: str, otherwise: float) -> float:
+    """How long a pod runs that says `60` or `5m`; any other pod runs as long as the request says."""
+    for read in (float, duration):
+        with suppress(ValueError):
+            return read(text)
+    return otherwise
