@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pumice.api import file_content
+from pumice.api import files
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.cli.up import _explained
@@ -130,7 +130,7 @@ def test_what_is_no_file_no_address_and_no_number_is_refused_in_a_line(command: 
 
 
 def test_a_pipe_without_an_end_is_refused_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_content, "LARGEST", 1 << 22)
+    monkeypatch.setattr(files, "LARGEST", 1 << 22)
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
         assert endless.stdout is not None
         try:

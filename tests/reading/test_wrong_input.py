@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from pumice.api.errors import InputError
-from pumice.api.files import read_all
-from pumice.api.manifests import Objects, read_stream
+from pumice.api.manifests import Objects, read_all, read_stream
 
 POD = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n"
 POD_OBJECT = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pumice.api import InputError, Object, yaml
-from pumice.api.file_content import file_bytes
+from pumice.api.files import file_bytes
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
 from pumice.cluster.apiserver import StatusError
 

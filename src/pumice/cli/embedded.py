@@ -11,7 +11,7 @@ import msgspec
 
 from pumice.api import InputError
 from pumice.api.defaults import KUBE_BATCH_NAME
-from pumice.api.file_content import file_bytes
+from pumice.api.files import file_bytes
 from pumice.cli.configured import CONFIGURATION_PATH, ConfigurationInForce
 from pumice.cli.create_in_order import create
 from pumice.cli.embedded_warnings import warn_of_simulated_operators, warn_of_strange_schedulers, warn_of_what_never_fits

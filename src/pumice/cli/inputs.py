@@ -17,9 +17,8 @@ from pumice import interpreter
 from pumice.api import InputError, instant
 from pumice.api.core import FAILED_CREATE, FORECAST, Event
 from pumice.api.defaults import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
-from pumice.api.file_content import file_text
-from pumice.api.files import read_all
-from pumice.api.manifests import Objects, read_stream
+from pumice.api.files import file_text
+from pumice.api.manifests import Objects, read_all, read_stream
 from pumice.cli.tables import say
 from pumice.extensions import actions, plugins
 from pumice.inputs.known_objects import FromManifests, know_objects

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pumice.api import InputError
-from pumice.api.file_content import file_bytes
+from pumice.api.files import file_bytes
 from pumice.cli.inputs import warn
 from pumice.cli.remote import Remote, remote_options
 from pumice.cli.tables import say

@@ -15,7 +15,7 @@ import click
 
 from pumice.api import InputError
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.file_content import file_text
+from pumice.api.files import file_text
 from pumice.api.kinds import ObjectRef
 from pumice.cli.go_flags import Decorator, GoCommand, seconds, switch
 from pumice.cli.inputs import release_of

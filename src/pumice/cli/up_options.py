@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from pumice.api import Object
-from pumice.api.file_content import file_text
+from pumice.api.files import file_text
 from pumice.api.manifests import ConfigText
 from pumice.cli.cluster_file import Given, read_cluster_file
 from pumice.cli.inputs import release_of

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from pumice.api import InputError, did_you_mean, yaml
-from pumice.api.file_content import file_bytes
+from pumice.api.files import file_bytes
 from pumice.cli.go_flags import SPELLINGS, GoCommand, switch
 from pumice.cli.replica_flags import access_of, options, tell_of
 from pumice.client.failures import KubeError

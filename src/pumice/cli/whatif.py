@@ -12,7 +12,7 @@ from pumice.answers.completed_objects import newcomers
 from pumice.answers.request_changes import Drain, MoreObjects, QueueField
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import called
-from pumice.api.files import read_all
+from pumice.api.manifests import read_all
 from pumice.cli.inputs import Inputs, input_options, load, load_policy, namespace_option
 from pumice.cli.tables import json_text, say
 from pumice.live.scheduler.http_world import HttpWorld

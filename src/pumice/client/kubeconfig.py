@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pumice.api import InputError, did_you_mean
-from pumice.api.file_content import file_bytes
+from pumice.api.files import file_bytes
 from pumice.api.yaml import Document, documents
 from pumice.client.exec_credentials import ExecSpec
 

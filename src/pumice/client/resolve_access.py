@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pumice.api import InputError
-from pumice.api.file_content import file_bytes
+from pumice.api.files import file_bytes
 from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, TokenFile, TrustSource
 from pumice.client.exec_credentials import EXEC_VERSIONS, ExecPlugin
 from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files

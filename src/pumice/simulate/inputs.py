@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pumice.api import InputError, did_you_mean
 from pumice.api.core import Node
-from pumice.api.file_content import refuse_endless
+from pumice.api.files import refuse_endless
 from pumice.api.structs import convert
 from pumice.extensions import Given, actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations

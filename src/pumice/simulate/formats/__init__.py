@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pumice.api import InputError
-from pumice.api.file_content import refuse_endless
+from pumice.api.files import refuse_endless
 
 
 class Row:

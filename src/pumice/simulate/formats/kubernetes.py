@@ -15,7 +15,7 @@ from pumice.api import InputError, duration
 from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, OF_PLACES, RUN_TIME, USER
 from pumice.api.core import Node, PriorityClass
 from pumice.api.defaults import DEFAULT_QUEUE, SCHEDULER_NAME
-from pumice.api.files import read_all
+from pumice.api.manifests import read_all
 from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.quantity import Quantity

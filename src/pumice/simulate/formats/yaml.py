@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pumice.api import InputError, did_you_mean, yaml
 from pumice.api.core import Node
-from pumice.api.file_content import file_bytes
+from pumice.api.files import file_bytes
 from pumice.api.meta import Wire
 from pumice.api.quantity import quantity
 from pumice.api.structs import convert
