@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from bench import shapes
 from bench.measure import Row
 from pumice.scheduler.engine.evaluations import Evaluations
-from pumice.scheduler.engine.plan import plan
+from pumice.scheduler.engine.plan_equal_tasks import plan
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.row_log import RowChange

@@ -13,8 +13,8 @@ from bench.measure import Row, measured, rate
 from bench.naive import scanning
 from pumice.live.whole import play as play_whole
 from pumice.simulate import fgd_arrivals
-from pumice.simulate.columns import JOBS
 from pumice.simulate.inputs import Source, nodes_of_pools, read_policy
+from pumice.simulate.output_columns import JOBS
 from pumice.simulate.scenario import Scenario, simulate
 
 

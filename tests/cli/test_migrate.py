@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 from pumice.api.errors import InputError
-from pumice.api.quota import pod_usage, times, written
+from pumice.api.resource_quota import pod_usage, times, written
 from pumice.api.structs import KINDS, convert
 from pumice.cli.main import cli
 from pumice.cluster.migration import migrated

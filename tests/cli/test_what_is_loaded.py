@@ -84,7 +84,7 @@ def test_a_cluster_starts_without_answers_simulations_a_shell_and_native_gangs(t
 def test_answers_load_no_player_of_simulations() -> None:
     program = [sys.executable, "-c", LISTED, "pumice.answers"]
     loaded = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60).stdout.split()
-    assert not {"pumice.simulate.comparison", "pumice.simulate.report"}.intersection(loaded)
+    assert not {"pumice.simulate.policy_comparison", "pumice.simulate.report"}.intersection(loaded)
 
 
 def test_a_cycle_without_devices_loads_no_expression_language(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from binaries import module_folder
 
 from pumice.api import Object
 from pumice.api.gang_dialects import BY_NAME
-from pumice.controllers.volcano.gangs import Gang
+from pumice.controllers.volcano.foreign_gangs import Gang
 
 pytestmark = pytest.mark.nightly
 

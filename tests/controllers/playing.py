@@ -6,7 +6,7 @@ from typing import Any
 
 from pumice.api import kinds
 from pumice.api.json_objects import Object, name_of
-from pumice.controllers.kubernetes.pods import active, ready
+from pumice.controllers.kubernetes.owned_pods import active, ready
 from pumice.controllers.registry import kubernetes_controllers
 from tests.controllers.collected import Collected
 from tests.controllers.stage import Stage, pod_spec

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from pumice.api import kinds, rfc3339
 from pumice.api.json_objects import Object, annotations_of, condition, name_of, status_of, terminating
-from pumice.controllers.kubernetes.pods import ready
+from pumice.controllers.kubernetes.owned_pods import ready
 from pumice.controllers.kubernetes.rolling_update import Size, grown, limits, shrunk
 from tests.controllers.playing import alive, node, play, start, template, workload
 from tests.controllers.stage import Stage

@@ -29,7 +29,7 @@ from pumice.cluster.in_process import InProcess
 from pumice.cluster.nodes.stage import read_stages
 from pumice.cluster.store_lister import StoreLister
 from pumice.cluster.store_writes import StoreWrites
-from pumice.cluster.workers import WorkerTurns
+from pumice.cluster.worker_turns import WorkerTurns
 from pumice.controllers.controller import NOTHING, Result, itself, result
 from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.plugins import SshKeyPair

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.eviction.candidate_nodes import EvictionCandidates
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup, queue, session

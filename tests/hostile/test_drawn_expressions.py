@@ -22,7 +22,7 @@ from pumice.api.cel.library import lists
 from pumice.api.cel.program import Program
 from pumice.api.cel.syntax import _EACH
 from pumice.api.cel.values import DYN
-from pumice.api.patterns import MOST_WORK, PatternError, pattern
+from pumice.api.regular_expressions import MOST_WORK, PatternError, pattern
 from pumice.cluster.apiserver import StatusError
 from tests.apiserver.made import store
 from tests.apiserver.test_custom_rules import box, ruled

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from pumice.http.messages import Request
-from pumice.live.scheduler import answering
-from pumice.live.scheduler.answering import PATH, FitQuestions
+from pumice.live.scheduler import background_answers
+from pumice.live.scheduler.background_answers import PATH, FitQuestions
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server
 from tests.live.virtual import run
@@ -77,7 +77,7 @@ def test_one_line_names_the_bound_and_the_largest_shape_that_would_fit(submitted
 
 
 def test_questions_have_a_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "FIT_PART", 1e-9)
+    monkeypatch.setattr(background_answers, "FIT_PART", 1e-9)
 
     async def story() -> None:
         async with scheduling(api()) as scheduler:

@@ -17,8 +17,8 @@ from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.api.times import rfc3339
 from pumice.cli.main import cli
 from pumice.inputs.recording.state_file import dump
-from pumice.live.scheduler import answering
-from pumice.live.scheduler.answering import Forecasts
+from pumice.live.scheduler import background_answers
+from pumice.live.scheduler.background_answers import Forecasts
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import VirtualClock, run
@@ -85,7 +85,7 @@ def test_a_large_cluster_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
             assert not len(past_forecasts(scheduler.cluster))
             making.cancel()
 
-    monkeypatch.setattr(answering, "LARGEST", 2)
+    monkeypatch.setattr(background_answers, "LARGEST", 2)
     run(story(), 6 * 3600)
 
 
@@ -100,7 +100,7 @@ def test_a_fault_in_forecasting_stops_nobody_and_is_told_once(monkeypatch: pytes
             await until(lambda: bool(api.placed("runs")))
             making.cancel()
 
-    monkeypatch.setattr(answering, "_who_is_asked_about", None)
+    monkeypatch.setattr(background_answers, "_who_is_asked_about", None)
     with caplog.at_level(logging.ERROR):
         run(story(), 6 * 3600)
     assert [record.message for record in caplog.records] == ["it could not be forecast when jobs start"]

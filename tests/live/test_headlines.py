@@ -10,7 +10,7 @@ import pytest
 
 from pumice.api.kinds import EVENTS, POD_GROUPS
 from pumice.api.times import rfc3339
-from pumice.live.scheduler.answering import Headlines
+from pumice.live.scheduler.background_answers import Headlines
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run

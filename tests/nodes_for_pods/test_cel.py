@@ -18,7 +18,7 @@ from pumice.api.cel.values import ANY, DYN, equal
 from pumice.api.device_expressions import selection
 from pumice.api.devices import Device
 from pumice.api.structs import convert
-from pumice.scheduler.plugins.kube.devices.facts import facts_of, satisfies
+from pumice.scheduler.plugins.kube.devices.device_attributes import facts_of, satisfies
 
 DEVICE = {
     "name": "gpu-0",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.simulate.columns import DISTRIBUTIONS, PERCENTILES
+from pumice.simulate.output_columns import DISTRIBUTIONS, PERCENTILES
 
 CARDS = 64
 Columns = dict[str, np.ndarray]

@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import expect
 
 from pumice.simulate.compare_report import compare_report
-from pumice.simulate.comparison import table
 from pumice.simulate.measure_units import duration
+from pumice.simulate.policy_comparison import table
 from pumice.simulate.report import flat, report
 from pumice.simulate.report_series import between, means
 from tests.page.runs import run_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scene import Thing, binds, evicted, opened, outcome, per_job, phases
 
-from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.eviction.candidate_nodes import EvictionCandidates
 from pumice.scheduler.eviction.victims import victim_order
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

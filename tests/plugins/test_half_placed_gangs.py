@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.scheduler.model.half_placed import cut_short_at
+from pumice.scheduler.model.half_placed_gangs import cut_short_at
 from pumice.testing.builders import PodBuilder, node, pod, podgroup
 from pumice.testing.scene import NOW, cluster, schedule
 

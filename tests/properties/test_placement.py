@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pumice.scheduler.engine import plan, shared_answers
+from pumice.scheduler.engine import plan_equal_tasks, shared_answers
 from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
@@ -75,13 +75,14 @@ def place_by_plan(opened: Session, scorers: list[object], cells: int) -> list[in
     evaluation.refresh()
     assert evaluation.steady
     rows = []
-    before, plan.CELLS = plan.CELLS, cells
+    before, plan_equal_tasks.CELLS = plan_equal_tasks.CELLS, cells
     try:
-        for task, row in zip(tasks, plan.plan(evaluation, evaluation.admitted & evaluation.fits_idle, len(tasks)), strict=False):
+        planned = plan_equal_tasks.plan(evaluation, evaluation.admitted & evaluation.fits_idle, len(tasks))
+        for task, row in zip(tasks, planned, strict=False):
             rows.append(row)
             opened.cluster.move(task, status.ALLOCATED, row)
     finally:
-        plan.CELLS = before
+        plan_equal_tasks.CELLS = before
     opened.cluster.check()
     return rows
 
@@ -119,7 +120,7 @@ def test_the_best_node_of_all_is_the_best_of_those_that_will_do(
 
 
 @settings(max_examples=times(50), deadline=None)
-@given(sizes, requests, st.integers(MIN_RUN, 30), st.sampled_from(sorted(SCORERS)), st.sampled_from([1, 16, plan.CELLS]))
+@given(sizes, requests, st.integers(MIN_RUN, 30), st.sampled_from(sorted(SCORERS)), st.sampled_from([1, 16, plan_equal_tasks.CELLS]))
 def test_a_planned_run_places_as_a_full_scan(
     nodes: list[tuple[int, int, int]], request: tuple[int, int], count: int, kind: str, cells: int
 ) -> None:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pumice.api.field_selectors import parse_field_selector
-from pumice.api.patterns import MOST_WORK, PatternError, pattern
+from pumice.api.regular_expressions import MOST_WORK, PatternError, pattern
 from pumice.api.selectors import parse_selector
 from pumice.api.times import duration
 from pumice.cluster.apiserver.tables.table import parse_path
@@ -65,7 +65,7 @@ def test_a_pattern_of_many_instructions_takes_no_long_text() -> None:
 
 
 def test_re2_comes_in_with_the_first_pattern_only() -> None:
-    code = "import sys, pumice.api.patterns, pumice.scheduler.framework.cycle, pumice.cli.main; sys.exit('re2' in sys.modules)"
+    code = "import sys, pumice.api.regular_expressions, pumice.scheduler.framework.cycle, pumice.cli.main; sys.exit('re2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
-from pumice.simulate.comparison import interval
-from pumice.simulate.conditions import condition_of
 from pumice.simulate.inputs import NAMED
+from pumice.simulate.policy_comparison import interval
+from pumice.simulate.result_conditions import condition_of
 from pumice.simulate.result_sentences import of_policies
 from tests.simulate.playing import swf
 from tests.simulate.test_queueing import BY_HAND

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from pumice.cli.main import cli
 from pumice.simulate.measures import distribution
-from pumice.simulate.series import by_weight, jains_index
+from pumice.simulate.time_series import by_weight, jains_index
 
 STATISTICS = ["mean", "p50", "p90", "p95", "p99", "max"]
 TRACE = """\

@@ -21,7 +21,7 @@ from pumice.scheduler.model.gpu_cards import Ask, Cards
 from pumice.simulate import fgd_arrivals
 from pumice.simulate.inputs import Source, read_policy
 from pumice.simulate.scenario import Scenario
-from pumice.simulate.series import kind_of
+from pumice.simulate.time_series import kind_of
 from pumice.simulate.workload import GPU_MILLI, group_of, instant_text, node, pods_of
 from pumice.testing import cluster, pod, podgroup, session
 from pumice.testing.scene import policy

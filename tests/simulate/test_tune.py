@@ -21,9 +21,9 @@ from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.cli.tune import in_force, tune
 from pumice.extensions import actions, plugins
-from pumice.simulate.conditions import Measured
 from pumice.simulate.inputs import NAMED, policy_of
 from pumice.simulate.player_processes import Crew
+from pumice.simulate.result_conditions import Measured
 from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.tune.advice import Advice, objections
 from pumice.simulate.tune.days import DayPlayed, Setting, Whole, days_of, works_of
@@ -86,7 +86,7 @@ def test_a_wrong_objective_or_condition_names_option_and_column(objective: str, 
 
 
 def test_an_assertion_knows_no_multiples() -> None:
-    from pumice.simulate.conditions import condition_of
+    from pumice.simulate.result_conditions import condition_of
 
     with pytest.raises(InputError, match='"2x" is no number, per cent or duration'):
         condition_of("mean(wait) < 2x")

@@ -13,7 +13,7 @@ from pumice.cli.webhooks import _url
 from pumice.client.transport import Transport
 from pumice.cluster.in_process import InProcess
 from pumice.http.listener import Listener
-from pumice.live.scheduler.answering import PATH, FitQuestions
+from pumice.live.scheduler.background_answers import PATH, FitQuestions
 from pumice.live.webhooks import admission_answers as answers
 from tests.live.stories import scheduling
 from tests.live_controllers.scene import Scene, play

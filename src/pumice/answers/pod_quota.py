@@ -20,7 +20,7 @@ from pumice.api.core import ResourceQuota
 from pumice.api.plural import part_of, plural
 from pumice.api.pod import ResourceRequirements
 from pumice.api.quantity import quantity
-from pumice.api.quota import Usage, add, counted_resource, in_scope, pod_usage, unsaid, written
+from pumice.api.resource_quota import Usage, add, counted_resource, in_scope, pod_usage, unsaid, written
 from pumice.api.structs import encode
 from pumice.scheduler.model import COMPLETED, Cluster, Job, Task, Template, status
 

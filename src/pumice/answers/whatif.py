@@ -18,7 +18,7 @@ from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
 from pumice.answers.difference import Difference, difference
 from pumice.answers.other_ways import ROOM, other_ways
 from pumice.answers.outcome_of_cycles import Course, course
-from pumice.answers.quota import PLACED, largest_promises, step_of
+from pumice.answers.queue_quota import PLACED, largest_promises, step_of
 from pumice.answers.request_changes import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, owner_of, who_waits

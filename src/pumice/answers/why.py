@@ -1,10 +1,10 @@
 """Why does a subject wait, or run where it runs? The answer comes from rehearsals of the next cycle.
 
 Pods that its controller will make are promised first (`pods_to_come.py`), as far as ResourceQuotas allow. In the first rehearsal no other
-job or pod waits: what holds the subject back then is named by the chain of questions (`blocked.py`). If it starts, a second one serves all
-jobs and pods: a subject that does not start among them is outranked (`job_rank.py`). Last, the remedy of the headline is tried, through as
-many cycles as it takes (`outcome_of_cycles.py`): it is advice only if the subject starts with it. Else the answer says what holds it back
-next.
+job or pod waits: what holds the subject back then is named by the chain of questions (`why_blocked.py`). If it starts, a second one serves
+all jobs and pods: a subject that does not start among them is outranked (`job_rank.py`). Last, the remedy of the headline is tried,
+through as many cycles as it takes (`outcome_of_cycles.py`): it is advice only if the subject starts with it. Else the answer says what
+holds it back next.
 """
 
 from msgspec.structs import replace
@@ -12,16 +12,16 @@ from msgspec.structs import replace
 from pumice.answers import job_rank, not_made, pod_quota
 from pumice.answers.allowed import all_allowed
 from pumice.answers.answer import Because, Headline, Link, Why
-from pumice.answers.blocked import Blocked
 from pumice.answers.changes import Change, Gone, make_all, merged
 from pumice.answers.closed_nodes import PASSING
 from pumice.answers.fits import Fit, bounded
 from pumice.answers.outcome_of_cycles import course
 from pumice.answers.placed_pods import gone_pod, of_pods, running
 from pumice.answers.pods_to_come import is_promised, promise
-from pumice.answers.quota import largest_promises
+from pumice.answers.queue_quota import largest_promises
 from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, subject_of, tasks_of_job, waiter, who_waits
+from pumice.answers.why_blocked import Blocked
 from pumice.answers.workloads import resting
 from pumice.api.plural import counted, part_of, plural
 from pumice.scheduler.framework.decisions import Decisions

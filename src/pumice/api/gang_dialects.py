@@ -1,7 +1,8 @@
 """Gangs as other projects write them: a table with one row for each kind of object that means a gang.
 
 A row says how a pod tells its gang, how many of its pods must start together, which roles it has and which of them leads. The rules that
-read the table are in `controllers/volcano/gangs.py`. All these objects are only read, but for the status of Kubernetes' own PodGroups.
+read the table are in `controllers/volcano/foreign_gangs.py`. All these objects are only read, but for the status of Kubernetes' own
+PodGroups.
 
 A pod tells its gang in one of three ways: by a field or a label that names a PodGroup, by the owners above it, or by a label of its
 operator that names the owner.

@@ -7,10 +7,10 @@ import click
 
 from pumice.cli.tables import complain, print_table, say
 from pumice.simulate.compare_report import compare_report, with_interval
-from pumice.simulate.comparison import ComparedRun, compare as play, floors, table
-from pumice.simulate.conditions import condition_of
 from pumice.simulate.measure_units import MEANINGS
 from pumice.simulate.outputs import as_json
+from pumice.simulate.policy_comparison import ComparedRun, compare as play, floors, table
+from pumice.simulate.result_conditions import condition_of
 from pumice.simulate.result_sentences import change, of_bounds, of_policies
 from pumice.text_table import columns
 

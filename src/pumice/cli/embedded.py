@@ -25,7 +25,7 @@ from pumice.cluster.clock_setting import ClockSetting
 from pumice.cluster.control_plane import ControlPlane, last_instant
 from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.live.clock import WallClock
-from pumice.live.scheduler.answering import FitQuestions
+from pumice.live.scheduler.background_answers import FitQuestions
 from pumice.live.scheduler.config_reloader import Reloader
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Keeper, Scheduler

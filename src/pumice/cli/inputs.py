@@ -99,7 +99,7 @@ class Inputs(Struct, frozen=True):
             present = complete(objects.items)
             objects.items += expanded(workloads, present, now, warn, omit)
         if objects.gangs:
-            from pumice.inputs.gangs import pods_of_owners  # nor is this needed if no object means a gang
+            from pumice.inputs.gangs_in_files import pods_of_owners  # nor is this needed if no object means a gang
 
             objects.items += pods_of_owners(objects)
         return objects
@@ -252,7 +252,7 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
     policy = inputs.policy(objects)
     names = schedulers_of(policy)
     if objects.gangs and policy.places_gangs:
-        from pumice.inputs.gangs import grouped
+        from pumice.inputs.gangs_in_files import grouped
 
         objects.items = grouped(
             objects, objects.items, {VOLCANO, *names} - {*(policy.profiles.by_name if policy.profiles is not None else ())}

@@ -12,7 +12,7 @@ from pumice.extensions import actions, plugins as known
 from pumice.scheduler.config.arguments import REST
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model import OneOf, Range
-from pumice.scheduler.model.ranges import range_of, type_of
+from pumice.scheduler.model.argument_ranges import range_of, type_of
 from pumice.text_table import columns
 
 

@@ -7,7 +7,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any, TextIO
 
-from pumice.simulate.columns import DISTRIBUTIONS, OVER_TIME, PERCENTILES
+from pumice.simulate.output_columns import DISTRIBUTIONS, OVER_TIME, PERCENTILES
 from pumice.simulate.record import Record
 from pumice.simulate.workload import Workload
 from pumice.text_table import columns

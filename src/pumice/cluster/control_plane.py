@@ -29,7 +29,7 @@ from pumice.cluster.nodes.node_agent import LEASES
 from pumice.cluster.nodes.stage import Stages
 from pumice.cluster.store_lister import StoreLister
 from pumice.cluster.volcano_admission import serve_volcano_admission
-from pumice.cluster.workers import Worker, WorkerTurns, run_quiet
+from pumice.cluster.worker_turns import Worker, WorkerTurns, run_quiet
 from pumice.controllers.admission import Settings
 from pumice.controllers.kubernetes.root_certificates import ROOT_CERTIFICATE, RootCertificates
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers

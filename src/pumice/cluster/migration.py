@@ -1,7 +1,7 @@
 """Gangs written in another dialect: Volcano's PodGroups as Kubernetes' own, and PodGroups of others as Volcano's.
 
 Objects go in and come out as plain values, all that are no PodGroups and name none unchanged. What the other dialect cannot say is left
-out, with a line about it. Towards Volcano the rules are those by which the PodGroup controller reads other dialects (`gangs.py`).
+out, with a line about it. Towards Volcano the rules are those by which the PodGroup controller reads other dialects (`foreign_gangs.py`).
 
 What only one side has is kept where the other side ignores it, so that the way back finds it: the queue as a label, which Pumice reads; the
 names of a group's Workload and template as an annotation.
@@ -17,10 +17,10 @@ from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, NATIVE_POD_
 from pumice.api.meta import Metadata
 from pumice.api.pod import Pod
 from pumice.api.quantity import quantity
-from pumice.api.quota import pod_usage, times
+from pumice.api.resource_quota import pod_usage, times
 from pumice.api.structs import KINDS, convert
 from pumice.controllers.in_memory import Memory
-from pumice.controllers.volcano.gangs import COMPOSITE, Gang, gang_of, group_spec, marks, number
+from pumice.controllers.volcano.foreign_gangs import COMPOSITE, Gang, gang_of, group_spec, marks, number
 
 SOURCES = (NATIVE_POD_GROUP, COMPOSITE, WORKLOADS.name, COSCHEDULING_POD_GROUPS.name)
 COSCHEDULING_LABEL = BY_NAME[COSCHEDULING_POD_GROUPS.name].group_label

@@ -15,7 +15,7 @@ from pumice.api.json_objects import controller_of
 from pumice.api.kinds import group_of, kind_of
 from pumice.api.manifests import Manifest
 from pumice.api.meta import Wire
-from pumice.api.quota import why_refused
+from pumice.api.resource_quota import why_refused
 from pumice.api.structs import KINDS, convert, document
 from pumice.controllers import admission
 from pumice.controllers.controller import Controller

@@ -50,7 +50,7 @@ _WHERE = {
     "model.cluster": ("Cluster",),
     "model.job": ("Job",),
     "model.queue": ("Queue",),
-    "model.ranges": ("OneOf", "Range"),
+    "model.argument_ranges": ("OneOf", "Range"),
     "model.task": ("Task",),
     "registry": ("PLUGINS",),
 }

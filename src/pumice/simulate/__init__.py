@@ -22,7 +22,7 @@ class Simulation(NamedTuple):
     """The results of a simulation."""
 
     summary: Summary
-    jobs: Frame  #: see columns.JOBS
+    jobs: Frame  #: see output_columns.JOBS
 
     @property
     def measures(self) -> dict[str, Any]:
@@ -42,13 +42,13 @@ def simulate(
 ) -> Simulation:
     """Simulate a workload. `workload` and `cluster` are FORMAT:FILE, `nodes` is a text such as 300x8gpu, `policy` is a name or a file.
     `plugins` are classes of plugins and actions, and folders of Python files with them; the policy names them. Raises InputError."""
-    from pumice.simulate import columns
-    from pumice.simulate.comparison import ComparedRun
+    from pumice.simulate import output_columns
     from pumice.simulate.outputs import frame_of
+    from pumice.simulate.policy_comparison import ComparedRun
 
     rows: list[tuple[Any, ...]] = []
     summary = ComparedRun(workload, cluster, nodes, policy, seed, plugins=tuple(plugins)).play(out, rows)
-    return Simulation(summary, frame_of(columns.JOBS, rows))
+    return Simulation(summary, frame_of(output_columns.JOBS, rows))
 
 
 def compare(
@@ -63,7 +63,7 @@ def compare(
 ) -> list[dict[str, Any]]:
     """One row per measure and policy, as `pumice compare -o json` prints them. Classes among the plugins may be known to this process
     alone, so with any of them the simulations run here, one after the other."""
-    from pumice.simulate.comparison import ComparedRun, compare as play_all, table
+    from pumice.simulate.policy_comparison import ComparedRun, compare as play_all, table
 
     given = tuple(plugins)
     works = [ComparedRun(workload, cluster, nodes, policy, seed, plugins=given) for policy in policies for seed in range(seeds)]

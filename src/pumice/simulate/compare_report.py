@@ -10,8 +10,8 @@ from statistics import fmean
 from typing import Any
 
 from pumice.api.plural import counted
-from pumice.simulate.columns import PERCENTILES
 from pumice.simulate.measure_units import MEANINGS, measured
+from pumice.simulate.output_columns import PERCENTILES
 from pumice.simulate.report import assembled, says_something
 from pumice.simulate.report_charts import Chart
 from pumice.simulate.result_sentences import Row, change, of_policies

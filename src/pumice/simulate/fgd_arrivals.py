@@ -25,7 +25,7 @@ from pumice.scheduler.plugins.shared_gpu_packing import Packing
 from pumice.scheduler.plugins.volcano.fgd import Fgd
 from pumice.simulate.packing_bound import most_gpus
 from pumice.simulate.scenario import Scenario, cluster_of
-from pumice.simulate.series import kind_of
+from pumice.simulate.time_series import kind_of
 from pumice.simulate.workload import Work, group_of, instant_text, pods_of
 
 Curve = dict[str, float]

@@ -1,14 +1,14 @@
-"""The measures of a finished simulation, by the names of columns.py, for the whole cluster and by queue."""
+"""The measures of a finished simulation, by the names of output_columns.py, for the whole cluster and by queue."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pumice.simulate.columns import OVER_TIME, PERCENTILES
+from pumice.simulate.output_columns import OVER_TIME, PERCENTILES
 from pumice.simulate.record import RESOURCES, Record
-from pumice.simulate.series import SeriesKey
 from pumice.simulate.spill import Joined, Values
+from pumice.simulate.time_series import SeriesKey
 
 Measures = dict[str, Any]
 

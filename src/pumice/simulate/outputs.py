@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 
 from pumice.scheduler.model import NDArray
-from pumice.simulate import columns
+from pumice.simulate import output_columns
 from pumice.simulate.report import report
 from pumice.simulate.report_data import columns_for
-from pumice.simulate.series import Series
 from pumice.simulate.spill import AT_ONCE
+from pumice.simulate.time_series import Series
 
 TEXTS = frozenset(["job", "queue", "user", "state", "reason", "event", "node", "detail", "series", "resource"])
 
@@ -97,13 +97,13 @@ class Folder:
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
-        self.jobs = Table(self.path / "jobs.csv", columns.JOBS)
-        self.events = Table(self.path / "events.csv", columns.EVENTS)
+        self.jobs = Table(self.path / "jobs.csv", output_columns.JOBS)
+        self.events = Table(self.path / "events.csv", output_columns.EVENTS)
 
     def close(self, series: Series, end: float, summary: dict[str, Any]) -> None:
         self.jobs.close()
         self.events.close()
-        table = Table(self.path / "series.csv", columns.SERIES)
+        table = Table(self.path / "series.csv", output_columns.SERIES)
         for time, key, value in series.rows(end):
             table.write((time, *key, value))
         table.close()

@@ -8,8 +8,8 @@ from typing import Protocol
 from pumice.scheduler.model import Cluster
 from pumice.simulate.job_runs import Life
 from pumice.simulate.rows_in_order import RowsInOrder
-from pumice.simulate.series import Gauges, Series, SeriesKey, Signal, counted
 from pumice.simulate.spill import Row, Spill, Values
+from pumice.simulate.time_series import Gauges, Series, SeriesKey, Signal, counted
 from pumice.simulate.workload import Amounts, amounts_of
 
 RESOURCES = Amounts._fields

@@ -45,7 +45,7 @@ for (const data of JSON.parse(document.getElementById("charts").textContent)) {
 
 
 def report(summary: Mapping[str, Any], jobs: Iterable[Columns], series: Columns) -> str:
-    """The text of the file. `columns.py` describes `summary`, `jobs` and `series`; columns are arrays, and jobs come part by part."""
+    """The text of the file. `output_columns.py` describes `summary`, `jobs`, `series`; columns are arrays, jobs come part by part."""
     measured_values = list(flat(summary["measures"]))
     number = summary["measures"]["jobs"]
     title = f"{number:,} {plural(number, 'job')} under {summary.get('policy') or 'the default policy'}"

@@ -1,6 +1,6 @@
 """The data of the report's charts, as plain columns for charts.js: few points, however many jobs there were.
 
-A run is read from the columns of `columns.py`, as arrays; NaN means that something never happened.
+A run is read from the columns of `output_columns.py`, as arrays; NaN means that something never happened.
 """
 
 from collections.abc import Callable, Iterable

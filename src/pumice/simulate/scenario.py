@@ -12,7 +12,7 @@ from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster
-from pumice.simulate import columns, measures
+from pumice.simulate import measures, output_columns
 from pumice.simulate.fault_injection import NodeLosses, accidents_of, disturbed
 from pumice.simulate.outputs import Folder
 from pumice.simulate.record import Record
@@ -97,7 +97,7 @@ def cluster_of(policy: Policy, workload: Workload) -> Cluster:
 
 
 def summarize(scenario: Scenario, workload: Workload, record: Record) -> Summary:
-    """The content of summary.json, with the keys of `columns.SUMMARY`."""
+    """The content of summary.json, with the keys of `output_columns.SUMMARY`."""
     values = {
         "measures": measures.measures(record),
         "queues": {name: measures.measures(record, name) for name in record.queues},
@@ -109,8 +109,8 @@ def summarize(scenario: Scenario, workload: Workload, record: Record) -> Summary
         "policy": scenario.policy_name,
         "seed": scenario.seed,
     }
-    return {key: values[key] for key in columns.SUMMARY}
+    return {key: values[key] for key in output_columns.SUMMARY}
 
 
 def as_objects(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    return [dict(zip(columns.JOBS, row, strict=True)) for row in rows]
+    return [dict(zip(output_columns.JOBS, row, strict=True)) for row in rows]

@@ -4,7 +4,7 @@ from typing import Any
 
 from pumice.api import Object
 from pumice.api.quantity import quantity
-from pumice.api.quota import pod_totals, written
+from pumice.api.resource_quota import pod_totals, written
 from pumice.cluster.apiserver.validation.field_rules import fill
 
 COMPUTE = ("cpu", "memory")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pumice.api import Object, spec_of, status_of
 from pumice.api.quantity import quantity
-from pumice.api.quota import pod_usage
+from pumice.api.resource_quota import pod_usage
 from pumice.controllers.kubernetes.daemonset import fits
 
 Milli = dict[str, int]  #: by resource: the amount in thousandths

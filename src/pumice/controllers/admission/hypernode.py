@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pumice.api import Object, spec_of
-from pumice.api.patterns import PatternError, pattern
+from pumice.api.regular_expressions import PatternError, pattern
 from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, not_negative, one_of
 from pumice.controllers.controller import Lister
 

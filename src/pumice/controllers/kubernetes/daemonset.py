@@ -13,8 +13,7 @@ from pumice.api.annotations import CONTROLLER_REVISION_HASH
 from pumice.api.json_objects import created_at, labels_of, suffix, terminating
 from pumice.api.selectors import matches, requirements
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, all_of, itself, result
-from pumice.controllers.kubernetes.pod_writes import created, ended
-from pumice.controllers.kubernetes.pods import (
+from pumice.controllers.kubernetes.owned_pods import (
     ENDED,
     active,
     available,
@@ -27,6 +26,7 @@ from pumice.controllers.kubernetes.pods import (
     serves,
     share,
 )
+from pumice.controllers.kubernetes.pod_writes import created, ended
 from pumice.controllers.kubernetes.revisions import keep_revision
 from pumice.controllers.writes import Write, delete, status_change
 

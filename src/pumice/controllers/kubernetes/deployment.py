@@ -14,7 +14,7 @@ from pumice.api.json_objects import annotations_of, condition, controlled_by, co
 from pumice.api.kinds import kind_of
 from pumice.controllers import waiting_pods
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, itself, result
-from pumice.controllers.kubernetes.pods import active, claim, its_claimants, pods_of, revision_of
+from pumice.controllers.kubernetes.owned_pods import active, claim, its_claimants, pods_of, revision_of
 from pumice.controllers.kubernetes.rolling_update import Size, grown, limits, shrunk
 from pumice.controllers.writes import Create, Emit, Write, delete, patch, status_change
 

@@ -11,7 +11,7 @@ from pumice.api.json_objects import condition, controller_of, labels_of, termina
 from pumice.api.kinds import kind_of
 from pumice.api.selectors import label_selector, matches
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
-from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
+from pumice.controllers.kubernetes.owned_pods import ENDED, phase, ready, share
 from pumice.controllers.writes import status_change
 
 FORGOTTEN_AFTER_S = 120.0  #: a granted eviction whose pod was not deleted within this time is forgotten

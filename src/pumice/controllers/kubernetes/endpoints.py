@@ -10,7 +10,7 @@ from typing import Any
 from pumice.api import Key, Object, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.json_objects import labels_of, terminating
 from pumice.controllers.controller import Lister, ObjectChange, Result, itself, result
-from pumice.controllers.kubernetes.pods import ENDED, phase, ready
+from pumice.controllers.kubernetes.owned_pods import ENDED, phase, ready
 from pumice.controllers.writes import Create, Write, change, delete
 
 SLICE, ENDPOINTS = kinds.ENDPOINT_SLICES.name, kinds.ENDPOINTS.name

@@ -16,8 +16,8 @@ from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAI
 from pumice.api.integers import index_set, integer
 from pumice.api.json_objects import annotations_of, condition, finalizers_of, is_true, terminating
 from pumice.controllers.kubernetes.job_rules import FAIL_INDEX, FAIL_JOB, IGNORE, judged, success_rule
+from pumice.controllers.kubernetes.owned_pods import ENDED, active, phase
 from pumice.controllers.kubernetes.pod_writes import ended
-from pumice.controllers.kubernetes.pods import ENDED, active, phase
 from pumice.controllers.writes import Emit, Write, patch
 
 

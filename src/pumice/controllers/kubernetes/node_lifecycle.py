@@ -12,7 +12,7 @@ from pumice.api import Key, Object, instant, kinds, name_of, namespace_of, rfc33
 from pumice.api.json_objects import condition, copied, created_at, field, is_true, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.kubernetes.daemonset import covers
-from pumice.controllers.kubernetes.pods import phase
+from pumice.controllers.kubernetes.owned_pods import phase
 from pumice.controllers.writes import Emit, Write, delete, patch, status_change
 
 GRACE_S = 40.0

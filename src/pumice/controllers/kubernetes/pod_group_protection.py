@@ -10,7 +10,7 @@ from pumice.api import Key, Object, kinds, namespace_of, spec_of, uid_of
 from pumice.api.annotations import GROUP_PROTECTION
 from pumice.api.json_objects import finalizers_of, owners_of, terminating
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, itself, result
-from pumice.controllers.kubernetes.pods import ENDED, phase
+from pumice.controllers.kubernetes.owned_pods import ENDED, phase
 from pumice.controllers.writes import delete, patch
 
 GROUP = kinds.NATIVE_POD_GROUPS.name

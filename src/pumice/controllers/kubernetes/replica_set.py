@@ -5,8 +5,17 @@ from collections.abc import Hashable
 from pumice.api import Key, Object, kinds, spec_of, status_of
 from pumice.api.json_objects import labels_of, terminating
 from pumice.controllers.controller import NOTHING, Lister, Result, itself, result
+from pumice.controllers.kubernetes.owned_pods import (
+    active,
+    available,
+    claim,
+    dispensable_first,
+    free_names,
+    from_template,
+    its_claimants,
+    ready,
+)
 from pumice.controllers.kubernetes.pod_writes import created, ended
-from pumice.controllers.kubernetes.pods import active, available, claim, dispensable_first, free_names, from_template, its_claimants, ready
 from pumice.controllers.waiting_pods import MOST_WAITING, burst, complete, note, room
 from pumice.controllers.writes import Write, status_change
 

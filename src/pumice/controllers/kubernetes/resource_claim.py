@@ -15,8 +15,8 @@ from pumice.api.annotations import POD_CLAIM
 from pumice.api.json_objects import controlled_by, controller_of, copied, suffix, terminating
 from pumice.api.kinds import kind_of
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
+from pumice.controllers.kubernetes.owned_pods import ENDED, phase
 from pumice.controllers.kubernetes.pod_group_protection import GROUP, group_of
-from pumice.controllers.kubernetes.pods import ENDED, phase
 from pumice.controllers.writes import Create, Emit, Write, delete, status_change
 
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable
 from pumice.api import Key, Object, key_of, kinds, namespace_of, spec_of, status_of
 from pumice.api.json_objects import terminating
 from pumice.api.kinds import kind_of
-from pumice.api.quota import used, written
+from pumice.api.resource_quota import used, written
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.writes import status_change
 

@@ -10,7 +10,7 @@ from pumice.api import Object, kinds, name_of, namespace_of, spec_of
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
 from pumice.api.json_objects import annotations_of, controlled_by
 from pumice.controllers.controller import Lister
-from pumice.controllers.kubernetes.pods import claim
+from pumice.controllers.kubernetes.owned_pods import claim
 from pumice.controllers.writes import Create, Write, delete, patch
 
 HISTORY_LIMIT = 10

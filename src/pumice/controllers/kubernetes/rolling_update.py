@@ -6,7 +6,7 @@ This is pure arithmetic on the sizes of ReplicaSets; the controller of Deploymen
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pumice.controllers.kubernetes.pods import share
+from pumice.controllers.kubernetes.owned_pods import share
 
 
 class Size(NamedTuple):

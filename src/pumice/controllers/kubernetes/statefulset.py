@@ -14,8 +14,7 @@ from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL
 from pumice.api.integers import integer
 from pumice.api.json_objects import controlled_by, copied, labels_of, owners_of, terminating
 from pumice.controllers.controller import NOTHING, Lister, Result, itself, result
-from pumice.controllers.kubernetes.pod_writes import of_set
-from pumice.controllers.kubernetes.pods import (
+from pumice.controllers.kubernetes.owned_pods import (
     ENDED,
     available,
     claim,
@@ -27,6 +26,7 @@ from pumice.controllers.kubernetes.pods import (
     serves,
     share,
 )
+from pumice.controllers.kubernetes.pod_writes import of_set
 from pumice.controllers.kubernetes.revisions import keep_revision
 from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
 from pumice.controllers.writes import Create, Write, delete, patch, status_change

@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 
 from pumice.api import Key, Object, kinds, name_of, spec_of, status_of
 from pumice.api.json_objects import labels_of, terminating
-from pumice.api.patterns import PatternError, pattern
+from pumice.api.regular_expressions import PatternError, pattern
 from pumice.api.selectors import Selector, label_selector, matches
 from pumice.controllers.controller import Lister, ObjectChange, Result, result
 from pumice.controllers.writes import status_change

@@ -6,8 +6,8 @@ ask to be scheduled as a gang (`scheduling.volcano.sh/group-min-member`); if it 
 If a PodGroup is lost otherwise, it is made again, because its pods would wait for ever. An annotation that is patched onto the
 pod names the PodGroup for the scheduler.
 
-Pods whose owners, labels or fields mean a gang in another dialect get the PodGroup of that gang (`gangs.py`) unless `gangs_of_others` is
-False. The condition of Kubernetes' own PodGroups follows the PodGroups that are made for them.
+Pods whose owners, labels or fields mean a gang in another dialect get the PodGroup of that gang (`foreign_gangs.py`) unless
+`gangs_of_others` is False. The condition of Kubernetes' own PodGroups follows the PodGroups that are made for them.
 """
 
 from collections.abc import Hashable, Iterable
@@ -30,9 +30,19 @@ from pumice.api.json_objects import (
     terminating,
 )
 from pumice.api.kinds import kind_of
-from pumice.api.quota import pod_usage, times, written
+from pumice.api.resource_quota import pod_usage, times, written
 from pumice.controllers.controller import GANG_FIELD, GANG_LABEL, NOTHING, Lister, ObjectChange, Result, result
-from pumice.controllers.volcano.gangs import COMPOSITE, Gang, gang_of, group_spec, known_by, leaves_below, marks, native_gang, reference_to
+from pumice.controllers.volcano.foreign_gangs import (
+    COMPOSITE,
+    Gang,
+    gang_of,
+    group_spec,
+    known_by,
+    leaves_below,
+    marks,
+    native_gang,
+    reference_to,
+)
 from pumice.controllers.writes import Create, Write, change, delete, patch, status_change
 
 SCALABLE = (kinds.REPLICA_SET, kinds.STATEFUL_SET)

@@ -33,7 +33,7 @@ from pumice.inputs.recording.state_file import dump
 from pumice.live.clock import WallClock
 from pumice.live.lifecycle import ReplicaSettings, end_signal, first, while_leading
 from pumice.live.pages import insights, listeners, probes
-from pumice.live.scheduler.answering import PATH, FitQuestions, Forecasts, Headlines
+from pumice.live.scheduler.background_answers import PATH, FitQuestions, Forecasts, Headlines
 from pumice.live.scheduler.config_reloader import Reloader
 from pumice.live.scheduler.debug_pod import POD_PATH, pod_memory
 from pumice.live.scheduler.http_world import HttpWorld

@@ -33,8 +33,8 @@ from pumice.live.whole.jobs import WholeJobs, stages
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model import Cluster
-from pumice.simulate.comparison import ComparedRun
 from pumice.simulate.fault_injection import Lose, NodeLosses, accidents_of, disturbed, random_of
+from pumice.simulate.policy_comparison import ComparedRun
 from pumice.simulate.record import Record
 from pumice.simulate.scenario import Player, Scenario
 from pumice.simulate.simulated_cluster import not_in_order

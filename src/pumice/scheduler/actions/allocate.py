@@ -13,7 +13,7 @@ from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.startable_jobs import StartableJobs
 from pumice.scheduler.model import INQUEUE, Job, Queue
-from pumice.scheduler.model.half_placed import cut_short_at
+from pumice.scheduler.model.half_placed_gangs import cut_short_at
 from pumice.scheduler.placement.domains import Choice, Domains
 from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
 from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks

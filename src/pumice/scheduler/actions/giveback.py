@@ -10,7 +10,7 @@ from pumice.scheduler.framework.decisions import GroupEvent
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job
-from pumice.scheduler.model.half_placed import PLACED, cut_short_at
+from pumice.scheduler.model.half_placed_gangs import PLACED, cut_short_at
 
 PATIENCE_S = 60.0  #: how long a gang whose placing was cut short may keep its places
 

@@ -28,7 +28,7 @@ from pumice.scheduler.framework.orders import Key
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import EPSILON, INQUEUE, Job, OneOf, Task, Template
-from pumice.scheduler.model.half_placed import cut_short_at
+from pumice.scheduler.model.half_placed_gangs import cut_short_at
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.place_tasks import TaskPlacer
 from pumice.scheduler.placement.room_over_time import Timetable, places

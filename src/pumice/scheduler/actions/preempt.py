@@ -12,10 +12,10 @@ from msgspec import field
 
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.engine.evaluation import NOTHING
-from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.eviction.candidate_nodes import EvictionCandidates
 from pumice.scheduler.eviction.make_room import is_worth_it
-from pumice.scheduler.eviction.permitted_victims import PermittedVictims
-from pumice.scheduler.eviction.search import Search, in_task_order
+from pumice.scheduler.eviction.victim_cache import PermittedVictims
+from pumice.scheduler.eviction.victim_search import Search, in_task_order
 from pumice.scheduler.eviction.victims import Budget
 from pumice.scheduler.framework.job_class_turns import Turns
 from pumice.scheduler.framework.job_classes import age

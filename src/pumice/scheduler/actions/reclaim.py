@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import field
 
 from pumice.scheduler.engine import Evaluation
-from pumice.scheduler.eviction.candidates import EvictionCandidates
-from pumice.scheduler.eviction.search import Search
+from pumice.scheduler.eviction.candidate_nodes import EvictionCandidates
+from pumice.scheduler.eviction.victim_search import Search
 from pumice.scheduler.eviction.victims import Budget
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session

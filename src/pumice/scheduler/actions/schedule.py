@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pumice.scheduler.engine import Evaluation, Reason
-from pumice.scheduler.engine.plan import plan
+from pumice.scheduler.engine.plan_equal_tasks import plan
 from pumice.scheduler.framework.decisions import GATED, HeldBack, Waiting
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import SCHEDULE, Action

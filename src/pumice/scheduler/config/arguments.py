@@ -14,7 +14,7 @@ from pumice.api import InputError, did_you_mean, duration
 from pumice.api.times import Duration
 from pumice.api.yaml import Document
 from pumice.scheduler.framework.hooks import SWITCHES
-from pumice.scheduler.model.ranges import type_of
+from pumice.scheduler.model.argument_ranges import type_of
 from pumice.scheduler.model.task import TRUE_WORDS
 
 Path = tuple[str | int, ...]

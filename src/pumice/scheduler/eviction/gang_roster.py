@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.eviction.candidates import Eligible
+from pumice.scheduler.eviction.candidate_nodes import Eligible
 from pumice.scheduler.eviction.gang_bundles import safe_ones
 from pumice.scheduler.eviction.gang_offer import Columns, Offer, Ranks, importance
 from pumice.scheduler.model import Cluster, Job, Mask, NDArray, Table, Task, Vector

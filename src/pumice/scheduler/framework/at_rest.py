@@ -19,7 +19,7 @@ import numpy as np
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.model import EPSILON, PODS, Job, Mask, NDArray, Rows, Table, Template, Vector
-from pumice.scheduler.model.half_placed import cut_short_at
+from pumice.scheduler.model.half_placed_gangs import cut_short_at
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.job_classes import Member

@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 
 from pumice.scheduler.engine import Evaluation
-from pumice.scheduler.engine.plan import plan
+from pumice.scheduler.engine.plan_equal_tasks import plan
 from pumice.scheduler.framework.decisions import PlacementTries
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pumice.scheduler.engine import Evaluation
-from pumice.scheduler.engine.plan import plan
+from pumice.scheduler.engine.plan_equal_tasks import plan
 from pumice.scheduler.kube.group_placements import Placement, Placements
 from pumice.scheduler.model import Cluster, Template, Vector
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pumice.api.patterns import PatternError, pattern
+from pumice.api.regular_expressions import PatternError, pattern
 from pumice.api.volcano import HyperNode as HyperNodeObject, HyperNodeMember
 from pumice.scheduler.model.nodes import ABSENT, Nodes
 from pumice.scheduler.model.resources import Mask, NDArray

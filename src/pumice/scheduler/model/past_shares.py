@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Struct, field
 
 from pumice.api.times import Duration
+from pumice.scheduler.model.argument_ranges import OneOf, Range
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
-from pumice.scheduler.model.ranges import OneOf, Range
 from pumice.scheduler.model.resources import Vector
 
 if TYPE_CHECKING:

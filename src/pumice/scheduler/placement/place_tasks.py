@@ -7,7 +7,7 @@ tasks, tasks that need more than room are pipelined until the evicted ones have 
 from collections.abc import Iterator
 
 from pumice.scheduler.engine import Evaluation, Reason
-from pumice.scheduler.engine.plan import plan
+from pumice.scheduler.engine.plan_equal_tasks import plan
 from pumice.scheduler.engine.view import any_of
 from pumice.scheduler.framework.fit_errors import FitErrors, everywhere, explain
 from pumice.scheduler.framework.session import Session

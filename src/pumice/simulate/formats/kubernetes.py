@@ -20,7 +20,7 @@ from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.quantity import Quantity
 from pumice.api.volcano import PodGroup, PodGroupStatus
-from pumice.inputs.gangs import grouped, pods_of_owners
+from pumice.inputs.gangs_in_files import grouped, pods_of_owners
 from pumice.inputs.offline import complete
 from pumice.inputs.workloads import expanded
 from pumice.simulate.workload import Role, Work, Workload, class_name, in_order, least_resources

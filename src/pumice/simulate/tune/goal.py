@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pumice.api import InputError
-from pumice.simulate.columns import DISTRIBUTIONS
-from pumice.simulate.comparison import interval
-from pumice.simulate.conditions import Condition, Measured, condition_of, measured_of
+from pumice.simulate.output_columns import DISTRIBUTIONS
+from pumice.simulate.policy_comparison import interval
+from pumice.simulate.result_conditions import Condition, Measured, condition_of, measured_of
 
 Days = Mapping[str, Mapping[str, Any]]  #: summaries by name of the day
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from pumice.api.plural import counted
 from pumice.simulate.compare_report import facts_of, side_by_side
-from pumice.simulate.comparison import table
 from pumice.simulate.measure_units import duration, measured
+from pumice.simulate.policy_comparison import table
 from pumice.simulate.report_charts import Chart
 from pumice.simulate.tune.advice import FOUND, IN_FORCE, Advice
 from pumice.simulate.tune.summary import shown

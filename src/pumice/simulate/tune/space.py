@@ -22,7 +22,7 @@ from pumice.api.manifests import CONFIGURATION_KINDS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import SCHEDULE, Action
 from pumice.scheduler.model import OneOf, Range
-from pumice.scheduler.model.ranges import range_of
+from pumice.scheduler.model.argument_ranges import range_of
 
 Values = dict[str, Any]  #: by key of the knob; only of those that mean something beside the others
 

@@ -6,8 +6,8 @@ from math import isnan
 from pathlib import Path
 
 from pumice.api.plural import counted, plural
-from pumice.simulate.conditions import Measured
 from pumice.simulate.measure_units import duration, measured
+from pumice.simulate.result_conditions import Measured
 from pumice.simulate.result_sentences import of_bounds
 from pumice.simulate.tune.advice import FOUND, IN_FORCE, Advice
 from pumice.simulate.tune.goal import Days, Difference

@@ -5,7 +5,7 @@ from typing import Any
 from pumice.api.cel.cost import CostBudget
 from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import by_size, by_twice_its_size, free, function, method, tenth
-from pumice.api.patterns import Pattern, PatternError, pattern
+from pumice.api.regular_expressions import Pattern, PatternError, pattern
 
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")

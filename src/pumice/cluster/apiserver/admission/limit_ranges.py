@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pumice.api import Object
 from pumice.api.quantity import quantity
-from pumice.api.quota import pod_totals, written
+from pumice.api.resource_quota import pod_totals, written
 from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.pod_defaults import qos_class
 

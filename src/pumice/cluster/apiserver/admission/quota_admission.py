@@ -4,7 +4,7 @@ Usage is counted from the objects themselves whenever a quota applies to a write
 Writes in namespaces without a quota cost nothing.
 """
 
-from pumice.api.quota import why_refused
+from pumice.api.resource_quota import why_refused
 from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, AdmissionLister, AdmissionRefusal
 
 GROWING = ("services", "persistentvolumeclaims", "pods/resize")  #: resources whose usage an update may increase

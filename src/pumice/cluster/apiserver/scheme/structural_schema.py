@@ -9,7 +9,7 @@ import msgspec
 
 from pumice.api import Object, instant
 from pumice.api.json_objects import clone
-from pumice.api.patterns import PatternError, pattern
+from pumice.api.regular_expressions import PatternError, pattern
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.scheme.schema import Shape
 from pumice.cluster.apiserver.validation.field_rules import Causes

@@ -16,7 +16,7 @@ from pumice.api.json_objects import annotations_of, controller_of, terminating
 from pumice.api.plural import plural
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.command import commands_for, taken, target_of
-from pumice.controllers.volcano.job import draft, event, spec, state
+from pumice.controllers.volcano.job import event, spec, state, vcjob_status
 from pumice.controllers.volcano.job.event import JobEvent, why_unschedulable
 from pumice.controllers.volcano.job.kill import condemned, end, end_on_purpose, targeted
 from pumice.controllers.volcano.job.plugins import JobPlugin, KeyPairs, SpareKeyPairs, Ssh, plugins_of, with_implied
@@ -41,10 +41,10 @@ class Setting(Struct, frozen=True):
 def sync(at: Setting, status: Object) -> list[Write]:
     """The writes that a job which is to run needs now. The counts and reasons go into `status`, the draft of its status."""
     job = at.job
-    draft.count_pods(status, at.pods)
+    vcjob_status.count_pods(status, at.pods)
     waits = spec.phase_of(job) in ("", "Pending")
     obstacle = _obstacle(at) if waits else ("", "")
-    draft.explain(status, *(obstacle if obstacle[0] or not waits else _not_placed(at)))
+    vcjob_status.explain(status, *(obstacle if obstacle[0] or not waits else _not_placed(at)))
     if obstacle[0]:
         return []
     queue = at.lister.get(kinds.QUEUE, "", spec.queue_name(job))
@@ -105,7 +105,7 @@ def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
     surplus = [pod for pod in surplus if not terminating(pod)]
     chosen = _in_this_turn(at, lacking, status)
     made = [_dress(make_pod(at.job, task, index, name_of(group), forwarded), task, index, at) for task, index in chosen]
-    draft.count_pods(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
+    vcjob_status.count_pods(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
     return [*end_on_purpose(surplus), *(Create(pod, at.job) for pod in made)]
 
 
@@ -121,7 +121,7 @@ def _in_this_turn(at: Setting, lacking: list[tuple[Object, int]], status: Object
         needed, others = lacking[:still], lacking[still:]
     free = max(0, room(at.job, at.pods, at.most_waiting) - len(needed))
     if len(others) > free:
-        draft.explain(
+        vcjob_status.explain(
             status,
             REASON,
             f"{at.most_waiting} of its pods {plural(at.most_waiting, 'waits', 'wait')} for a node; more are made as these get one",
@@ -222,7 +222,7 @@ class Jobs:
         plan = state.plan(job, action)
         if plan.target_only and not key.task:
             plan = state.plan(job, SYNC)  # an event of the whole job, or a user's Command, names no pod
-        status = draft.new_status(job)
+        status = vcjob_status.new_status(job)
         if plan.retain is None:
             writes = sync(at, status)
             plan.enter(job, status)
@@ -231,7 +231,7 @@ class Jobs:
         else:
             writes = _kill_all(at, plan, status)
         tell = [Emit(job, "Normal", "ExecuteAction", f"Start to execute action {action}")] if action != SYNC and writes else []
-        return [*writes, *draft.status_writes(job, status, now), *tell]
+        return [*writes, *vcjob_status.status_writes(job, status, now), *tell]
 
 
 def _unanswered(job: Object, lister: Lister) -> JobEvent | None:
@@ -244,7 +244,7 @@ def _unanswered(job: Object, lister: Lister) -> JobEvent | None:
 def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: Object) -> list[Write]:
     """The writes that end some of the pods and leave the rest running."""
     gone = condemned(at.job, meant, plan.retain or state.NONE)
-    draft.count_pods(status, at.pods, frozenset(map(name_of, gone)))
+    vcjob_status.count_pods(status, at.pods, frozenset(map(name_of, gone)))
     plan.enter(at.job, status)
     return end_on_purpose(gone)
 
@@ -252,7 +252,7 @@ def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: O
 def _kill_all(at: Setting, plan: JobPlan, status: Object) -> list[Write]:
     """The writes that end this attempt: they delete the pods, the PodGroup, and the objects of plugins."""
     gone = condemned(at.job, at.pods, plan.retain or state.NONE)
-    draft.count_pods(status, at.pods, frozenset(map(name_of, gone)))
+    vcjob_status.count_pods(status, at.pods, frozenset(map(name_of, gone)))
     plan.enter(at.job, status)
     if gone or not plan.retain or status["state"]["phase"] != spec.phase_of(at.job):
         status["version"] = spec.version_of(at.job) + 1

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from pumice.api import Object, annotations as key, kinds, name_of, namespace_of, spec_of, uid_of
 from pumice.api.json_objects import annotations_of, controlled_by, copied, labels_of
-from pumice.api.quota import Usage, add, pod_usage, times, written
+from pumice.api.resource_quota import Usage, add, pod_usage, times, written
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.writes import Create, Write, change

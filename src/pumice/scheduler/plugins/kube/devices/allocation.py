@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pumice.api.devices import DeviceConstraint
-from pumice.scheduler.plugins.kube.devices.consumption import Amounts, consumption
+from pumice.scheduler.plugins.kube.devices.consumed_capacity import Amounts, consumption
 from pumice.scheduler.plugins.kube.devices.in_use import DeviceUse, InUse
 from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, DevicePool, DevicePools, Offered
 from pumice.scheduler.plugins.kube.devices.requests import ALL, ClaimedDevices, Failed, RequestedDevices

@@ -27,7 +27,7 @@ from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
 if TYPE_CHECKING:
     from pumice.api.cel.cost import CostBudget
-    from pumice.scheduler.plugins.kube.devices.facts import Facts
+    from pumice.scheduler.plugins.kube.devices.device_attributes import Facts
 
 SKIPS = "DRAOptionalNodeOperations"  #: a gate, and the feature that kubelets with it declare
 DeviceKey = tuple[str, str, str]  #: driver, pool, device
@@ -164,7 +164,7 @@ class DevicePools:
         """Whether the request's selectors admit a device and the row reaches it. Raises Failed if a selector has no value."""
         verdict = self._verdicts.get((asked.kind, offered.twin))
         if verdict is None:
-            from pumice.scheduler.plugins.kube.devices.facts import admits, budget_for
+            from pumice.scheduler.plugins.kube.devices.device_attributes import admits, budget_for
 
             budget = self._budgets.setdefault(asked.kind, budget_for(self._device_count))
             named = "/".join(offered.key) if self.newer else ""
@@ -184,7 +184,7 @@ class DevicePools:
             return offered.attribute(name)
         key = expression, offered.twin
         if key not in self._values:
-            from pumice.scheduler.plugins.kube.devices.facts import budget_for, derived
+            from pumice.scheduler.plugins.kube.devices.device_attributes import budget_for, derived
 
             budget = self._budgets.setdefault((expression,), budget_for(self._device_count))
             self._values[key] = derived(name, expression, offered.facts, budget, "/".join(offered.key))
@@ -265,7 +265,7 @@ def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRu
 
 
 def _offered(published: ResourceSlice, device: Device, rules: Sequence[DeviceTaintRule], rows: Mask | None, lists: bool) -> Offered:
-    from pumice.scheduler.plugins.kube.devices.facts import facts_of  # importing CEL takes 0.1 s; most clusters have no devices
+    from pumice.scheduler.plugins.kube.devices.device_attributes import facts_of  # importing CEL takes 0.1 s; most clusters have no devices
 
     driver, pool = published.spec.driver, published.spec.pool.name
     more = taints_by_rules(rules, driver, pool, device.name)

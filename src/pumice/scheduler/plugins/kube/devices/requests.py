@@ -1,7 +1,7 @@
 """What device claims request, read from their specs and classes; and the taints of devices, with the claims' tolerations.
 
-A request may list alternatives, of which the first that can be satisfied is taken. Selectors are kept as text; `facts.py` evaluates them
-and is loaded only where there are devices.
+A request may list alternatives, of which the first that can be satisfied is taken. Selectors are kept as text; `device_attributes.py`
+evaluates them and is loaded only where there are devices.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from pumice.api.pod import Pod
 from pumice.api.structs import convert, document
 from pumice.api.volcano import PodGroup
 from pumice.controllers.in_memory import Memory
-from pumice.controllers.volcano.gangs import Gang, gang_of, marks, number
+from pumice.controllers.volcano.foreign_gangs import Gang, gang_of, marks, number
 from pumice.controllers.volcano.podgroup import PodGroups
 from pumice.controllers.writes import Create
 

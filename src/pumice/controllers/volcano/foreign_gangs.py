@@ -19,7 +19,7 @@ from pumice.api.gang_dialects import BY_LABEL, BY_NAME, NAMED, Dialect, Roles
 from pumice.api.integers import integer
 from pumice.api.json_objects import annotations_of, controller_of, field, labels_of, suffix
 from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, kind_of
-from pumice.api.quota import Usage, add, pod_usage, times, written
+from pumice.api.resource_quota import Usage, add, pod_usage, times, written
 from pumice.controllers.controller import Lister
 
 COMPOSITE = COMPOSITE_POD_GROUPS.name

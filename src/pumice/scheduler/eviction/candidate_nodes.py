@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from pumice.scheduler.eviction.permitted_victims import held_by
+from pumice.scheduler.eviction.victim_cache import held_by
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import EPSILON, Job, Mask, Table, Task
 from pumice.scheduler.model.nodes import cells

@@ -10,11 +10,11 @@ from collections.abc import Hashable, Iterable, Set
 from typing import Literal
 
 from pumice.scheduler.engine import Evaluation
-from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.eviction.candidate_nodes import EvictionCandidates
 from pumice.scheduler.eviction.make_room import could_fit, fits_now, is_worth_it, make_room, pipeline_if_it_fits
-from pumice.scheduler.eviction.permitted_victims import PermittedVictims, VictimCache
 from pumice.scheduler.eviction.pick_node import Candidate, cost
 from pumice.scheduler.eviction.topology_aware_dry_run import EvictionDryRun
+from pumice.scheduler.eviction.victim_cache import PermittedVictims, VictimCache
 from pumice.scheduler.eviction.victims import Budget, needed, permitted_victims
 from pumice.scheduler.framework.journal import Operation
 from pumice.scheduler.framework.session import Session

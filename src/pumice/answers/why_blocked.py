@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from pumice.answers import closed_nodes, missing_room, pod_quota, quota
+from pumice.answers import closed_nodes, missing_room, pod_quota, queue_quota
 from pumice.answers.answer import Because, Headline, Link, Near
 from pumice.answers.changes import Gone, MakeQueue, OpenQueue
 from pumice.answers.missing_pods import never_made, pods_there, too_few
@@ -127,7 +127,7 @@ class Blocked:
             text = f"queue {job.queue.name} is {job.queue.state or 'not open yet'}: it lets no job in"
             return _no(question, Headline(Because.QUEUE_CLOSED, text, remedy=(OpenQueue(job.queue.name),)))
         shortages = self.session.shortages.get(job.uid, ())
-        headline = quota.headline(self.session, job, shortages, promised=True) if shortages else None
+        headline = queue_quota.headline(self.session, job, shortages, promised=True) if shortages else None
         if headline is None and self.session.plugin("resourcequota") is not None:
             headline = pod_quota.of_minimum(self.cluster, job)
         return _no(question, headline or self._inner_queue(job) or Headline(Because.NOT_ADMITTED, why or "no action lets it in"))
@@ -211,9 +211,9 @@ class Blocked:
         if refused and not self._errors:
             shortages = session.shortages.get(refused[0].uid, ())
             text = session.explain_not_allocatable(job.queue, refused[0]) or f"queue {job.queue.name} holds all that it may"
-            headline = quota.headline(session, job, shortages) if shortages else self._inner_queue(job)
+            headline = queue_quota.headline(session, job, shortages) if shortages else self._inner_queue(job)
             return _no(question, headline or Headline(Because.QUOTA, text))
-        return _yes(question, quota.format_amount(session, job.queue, self.waiter.tasks[0].template.columns.tolist()))
+        return _yes(question, queue_quota.format_amount(session, job.queue, self.waiter.tasks[0].template.columns.tolist()))
 
     @property
     def _in_order(self) -> list[Task]:

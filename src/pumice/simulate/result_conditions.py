@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pumice.api import InputError, did_you_mean
 from pumice.simulate.arrival_times import seconds
-from pumice.simulate.columns import BY_RESOURCE, DISTRIBUTIONS, NUMBERS, OVER_TIME
+from pumice.simulate.output_columns import BY_RESOURCE, DISTRIBUTIONS, NUMBERS, OVER_TIME
 from pumice.simulate.record import RESOURCES
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")
