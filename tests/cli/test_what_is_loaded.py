@@ -120,7 +120,25 @@ def test_garbage_is_looked_for_more_seldom_while_a_cluster_is_read() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", f"import gc; from pumice import interpreter; {told}"], capture_output=True, text=True, check=True
     )
-    assert ran.stdout.split() == ["False", "50000", "500000", "50000"]
+    assert ran.stdout.split() == ["False", "20000", "500000", "20000"]
+
+
+def test_a_search_for_garbage_among_what_was_made_lately_looks_at_few_objects() -> None:
+    noted = """
+import gc
+from pumice import interpreter
+young = []
+def note(phase, found):
+    if phase == "start":
+        young.append(sum(len(gc.get_objects(each)) for each in range(found["generation"] + 1)))
+interpreter.collect_seldom()
+gc.callbacks.append(note)
+kept = [[] for _ in range(1_200_000)]
+print(len(young), max(young))
+"""
+    ran = subprocess.run([sys.executable, "-c", noted], capture_output=True, text=True, check=True)
+    searches, most = map(int, ran.stdout.split())
+    assert searches > 10 and most < 100_000, "nobody is answered meanwhile"
 
 
 def test_no_garbage_is_looked_for_at_the_end() -> None:
