@@ -34,7 +34,7 @@ def rule(verbs: str, resources: str, group: str = "", *names: str) -> dict[str, 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    with in_thread(plain=True, users={name: UserInfo(name) for name in ("actor", "patcher", "maker")}) as started:
+    with in_thread(plain=True, users={name: UserInfo(name) for name in ("actor", "patcher", "maker", "binder")}) as started:
         yield started
 
 
@@ -102,6 +102,14 @@ def test_who_creates_by_applying_or_by_putting_needs_the_right_to_create(running
         wire._token = "patcher"
         assert wire.ask("PATCH", f"{path}?fieldManager=m", body, APPLY)[0] == 200
         assert wire.ask("PUT", path, body)[0] == 200
+
+
+def test_who_may_bind_any_role_may_bind_one_that_is_not_there(running: Running, wire: Wire) -> None:
+    running.call(lambda made: grant(made, "binder", rule("create", "rolebindings", RBAC), rule("bind", "roles", RBAC)))
+    wire._token = "binder"
+    for kind, code in (("Role", 201), ("ClusterRole", 403)):
+        body = {"metadata": {"name": kind.lower()}, "roleRef": {"kind": kind, "name": "none", "apiGroup": RBAC}}
+        assert wire.ask("POST", f"/apis/{RBAC}/v1/namespaces/default/rolebindings", body)[0] == code
 
 
 @pytest.mark.parametrize("role", ["admin", "edit", "view"])

@@ -22,6 +22,7 @@ from pumice.cluster.apiserver.storage.watch import Key
 from pumice.cluster.apiserver.store import ListPage, Store
 from pumice.cluster.apiserver.streams.watch_stream import ErrorStream, Shown, WatchStream
 from pumice.cluster.apiserver.tables.table import partial, table
+from pumice.cluster.apiserver.validation.name_rules import named
 from pumice.http.messages import JSON, Answer, Request, Response
 from pumice.http.piecewise_answer import Pieces
 
@@ -73,7 +74,7 @@ class ReadHandler:
             obj = table(kind, [obj], self._store.now(), metadata, _included(request), form.api_version)
         elif form.kind == "PartialObjectMetadata":
             obj = partial(obj, form.api_version)
-        return Response.json(obj, code, form.content_type, warnings)
+        return Response.json(obj, code, headers=warnings)
 
     # Lists
 
@@ -107,14 +108,17 @@ class ReadHandler:
         pieces = _pieces(head, field, parts)
         first, second = next(pieces), next(pieces, None)
         if second is None:
-            return Response(first, content_type=form.content_type)
-        answer = Pieces(chain((first, second), pieces), self._store.storage.version)
-        answer.content_type = form.content_type
-        return answer
+            return Response(first, content_type=JSON)
+        return Pieces(chain((first, second), pieces), self._store.storage.version)
 
     def _place(self, request: Request) -> _Place | None:
         """The version to read a list at, and where to begin; None: the present version, from the beginning. Raises StatusError."""
         token = request.query.get("continue")
+        if "sendInitialEvents" in request.query:
+            text = "Forbidden: sendInitialEvents is forbidden for list"
+            raise status.invalid("ListOptions", "meta.k8s.io", "", [("sendInitialEvents", text)])
+        if token and request.query.get("resourceVersion") not in (None, "", "0"):
+            raise status.bad_request("specifying resource version is not allowed when using continue")
         if token:
             return self._continued(token)
         version = _version(request)
@@ -211,7 +215,6 @@ class Form(NamedTuple):
 
     kind: str = ""  #: Table or PartialObjectMetadata; empty: the objects themselves
     api_version: str = ""
-    content_type: str = JSON
 
 
 PLAIN = Form()
@@ -235,7 +238,7 @@ def form_of(request: Request) -> Form:
             return PLAIN
         kind = form.removesuffix("List")
         if kind in ("Table", "PartialObjectMetadata") and version in ("v1", "v1beta1") and options.get("g") == _GROUP:
-            return Form(kind, f"{_GROUP}/{version}", f"application/json;as={form};v={version};g={_GROUP}")
+            return Form(kind, f"{_GROUP}/{version}")
     raise not_acceptable()
 
 
@@ -253,6 +256,8 @@ def selectors_of(label_selector: str, field_selector: str, kind: ServedKind) -> 
         labels = parse_selector(label_selector)
     except ValueError as error:
         raise status.bad_request(f"unable to parse requirement: {error}") from None
+    if wrong := [cause for each in labels for cause in named("label", each.key, "<nil>")]:
+        raise status.bad_request(f"unable to parse requirement: {wrong[0][0]}: {wrong[0][1]}")
     try:
         fields = parse_field_selector(field_selector, kind.fields)
     except ValueError as error:
@@ -287,7 +292,7 @@ def _number(request: Request, name: str) -> int:
 def _version(request: Request) -> int:
     text = request.query.get("resourceVersion") or "0"
     if not (text.isascii() and text.isdigit()) or len(text) > 20:
-        raise status.invalid("ListOptions", "meta.k8s.io", "", [("resourceVersion", f'Invalid value: "{text}": not a resource version')])
+        raise status.bad_request(f'invalid resource version: resourceVersion: Invalid value: "{text}": not a resource version')
     return int(text)
 
 

@@ -149,7 +149,12 @@ def target_of(kinds: KindTable, path: str) -> Target | None:
         return None
     group, version, plural, namespace, name, subresource = place
     kind = kinds.at(group, version, plural)
-    if kind is None or (namespace and not kind.namespaced) or (subresource and not has_subresource(kind, subresource)):
+    if (
+        kind is None
+        or (namespace and not kind.namespaced)
+        or (name and kind.namespaced and not namespace)
+        or (subresource and not has_subresource(kind, subresource))
+    ):
         return None
     return Target(kind, namespace, name, subresource)
 

@@ -15,6 +15,7 @@ from pumice.cluster.apiserver.auth.tokens import AUDIENCE, Tokens
 from pumice.cluster.apiserver.requests import Target
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.store import Store
+from pumice.cluster.apiserver.validation.field_rules import invalid
 from pumice.http.messages import Request
 
 _EXTRA, _GROUP = "impersonate-extra-", "authentication.k8s.io"
@@ -133,13 +134,7 @@ class AccessControl:
 
     def require_path(self, user: UserInfo, path: str) -> None:
         """Raise StatusError 403 if the user may not get a path. Any user may get the discovery paths; other paths need a rule."""
-        if (
-            ADMINISTRATORS in user.groups
-            or path in _OPEN_PATHS
-            or any(path == open_path or path.startswith(open_path + "/") for open_path in _DISCOVERY)
-        ):
-            return
-        if not allowed(self._store, user, Attributes("get", path=path)):
+        if not _may(self._store, user, Attributes("get", path=path)):
             raise status.StatusError(403, "Forbidden", f'forbidden: User "{user.name}" cannot get path "{path}"', {})
 
     def review(self, user: UserInfo, kind: ServedKind, body: Object, namespace: str) -> Object:
@@ -152,6 +147,7 @@ class AccessControl:
             case "SelfSubjectReview":
                 return head | {"status": {"userInfo": _user_info(user)}}
             case "SelfSubjectAccessReview":
+                _check_attributes(kind, spec)
                 return head | {"status": _verdict(self._store, user, spec)}
             case "SubjectAccessReview" | "LocalSubjectAccessReview":
                 asked = UserInfo(str(spec.get("user") or ""), tuple(spec.get("groups") or ()))
@@ -175,6 +171,12 @@ class AccessControl:
         return {"authenticated": True, "user": _user_info(holder.user), "audiences": audiences}
 
 
+def _may(store: Store, user: UserInfo, act: Attributes) -> bool:
+    """Whether a user may do this; any user may get the discovery paths."""
+    is_discovery = any(act.path == path or act.path.startswith(f"{path}/") for path in _DISCOVERY)
+    return (is_discovery and act.verb == "get") or allowed(store, user, act)
+
+
 def _of_certificate(request: Request) -> UserInfo | None:
     return UserInfo(request.client[0], (*request.client[1], "system:authenticated")) if request.client is not None else None
 
@@ -188,12 +190,24 @@ def _user_info(user: UserInfo) -> Object:
 
 def _check_asked(kind: ServedKind, spec: Object, namespace: str) -> None:
     """Raise StatusError if a SubjectAccessReview names no user or group, or if a local review asks about another namespace."""
+    _check_attributes(kind, spec)
     if not spec.get("user") and not spec.get("groups"):
         raise kind.invalid("", [("spec.user", 'Invalid value: "": at least one of user or group must be specified')])
     where = (spec.get("resourceAttributes") or {}).get("namespace")
     if kind.kind == "LocalSubjectAccessReview" and where != namespace:
         text = f'Invalid value: "{where or ""}": must match metadata.namespace'
         raise kind.invalid("", [("spec.resourceAttributes.namespace", text)])
+
+
+def _check_attributes(kind: ServedKind, spec: Object) -> None:
+    """Raise StatusError if a review does not ask about one thing."""
+    wanted, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if wanted is None and path is None:
+        text = "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise kind.invalid("", [("spec.resourceAttributes", text)])
+    if wanted is not None and path is not None:
+        cause = invalid("spec.nonResourceAttributes", path, "cannot be specified in combination with resourceAttributes")
+        raise kind.invalid("", [cause])
 
 
 def _verdict(store: Store, user: UserInfo, spec: Object) -> Object:
@@ -205,7 +219,7 @@ def _verdict(store: Store, user: UserInfo, spec: Object) -> Object:
     else:
         fields = ("verb", "group", "resource", "subresource", "namespace", "name")
         act = Attributes(*(str(wanted.get(field) or "") for field in fields))
-    return {"allowed": True} if allowed(store, user, act) else {"allowed": False, "reason": "no RBAC rule allows it"}
+    return {"allowed": True} if _may(store, user, act) else {"allowed": False, "reason": "no RBAC rule allows it"}
 
 
 def _rules(store: Store, user: UserInfo, namespace: str) -> Object:

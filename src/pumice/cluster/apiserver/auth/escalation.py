@@ -5,7 +5,7 @@ rules, or who may `escalate` the role, or `bind` it.
 from pumice.api import Object
 from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.auth.grants import Attributes, Grants, TooMuchToCompare
-from pumice.cluster.apiserver.auth.rbac import ADMINISTRATORS, allowed, rules_of
+from pumice.cluster.apiserver.auth.rbac import allowed, rules_of
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
@@ -34,9 +34,9 @@ def _binding(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionR
     plural = "clusterroles" if reference.get("kind") == "ClusterRole" else "roles"
     name = str(reference.get("name", ""))
     role = lister.find(f"{plural}.{GROUP}", "" if plural == "clusterroles" else review.namespace, name)
-    if role is None and ADMINISTRATORS not in review.user.groups:
-        return AdmissionRefusal(f'{plural}.{GROUP} "{name}" not found: only who may bind any role may bind one that is not there')
     may = Attributes("bind", GROUP, plural, namespace=review.namespace, name=name)
+    if role is None and not allowed(lister, review.user, may):
+        return AdmissionRefusal(f'{plural}.{GROUP} "{name}" not found: only who may bind any role may bind one that is not there')
     return _refusal(review, lister, (role or {}).get("rules") or (), may)
 
 
