@@ -32,6 +32,11 @@ class Outgoing:
             self._transport.write(self._seal(self._piece()))
 
     def _piece(self) -> bytes:
+        if self.size <= PIECE:
+            piece = b"".join(self._parts)
+            self._parts.clear()
+            self.size = 0
+            return piece
         first = self._parts.popleft()
         if len(first) > PIECE:
             whole = memoryview(first)

@@ -341,6 +341,10 @@ class Store:
         """Delete a pod if its disruption budgets allow it. Raises StatusError 429 if not."""
         return eviction.evict(self, namespace, name, delete_options, options)
 
+    def is_reviewed(self, kind: ServedKind, subresource: str, operation: str) -> bool:
+        """Whether policies or webhooks may have something to say of such writes."""
+        return self.policies.exist or self.webhooks.sees(kind, subresource, operation)
+
     def admit(self, review: AdmissionAttributes) -> Object:
         """What is asked of a subresource that stores nothing of its own (a binding, an eviction, a connection), as policies and webhooks
         leave it. Raises StatusError."""
@@ -385,15 +389,11 @@ class Store:
     def _admitted(self, review: AdmissionAttributes, options: WriteOptions) -> Object:
         obj = self.admission.mutated(review, self)
         kind = review.kind
-        asked = review if obj is review.obj else review.about(obj)
-        by_policy = self.policies.mutated(asked)
-        changed, by_others = self.webhooks.mutated(by_policy)
-        if by_others or by_policy is not asked:
-            obj = self._changed(kind, changed.obj, obj, options, is_new=review.operation == "CREATE" and not review.subresource)
-        else:
-            obj = changed.obj
+        is_reviewed = self.is_reviewed(kind, review.subresource, review.operation)
+        if is_reviewed:
+            obj = self._reviewed(review if obj is review.obj else review.about(obj), options)
         self.services.give(kind, obj, review.old)
-        if review.old is not None:
+        if review.old is not None and review.subresource != "status":
             count_generation(kind, obj, review.old)
         causes = metadata_causes(kind, obj["metadata"], None if review.old is None else review.old["metadata"])
         spec = encode(obj["spec"]) if kind.storage == "pods" and review.old is None else b""
@@ -406,8 +406,18 @@ class Store:
         if obj is not review.obj:
             review = review.about(obj)
         self.admission.check(review, self)
-        self.validate(review)
+        if is_reviewed:
+            self.validate(review)
         return obj
+
+    def _reviewed(self, review: AdmissionAttributes, options: WriteOptions) -> Object:
+        """The object of a write as policies and webhooks have changed it."""
+        by_policy = self.policies.mutated(review)
+        changed, by_others = self.webhooks.mutated(by_policy)
+        if not by_others and by_policy is review:
+            return changed.obj
+        is_new = review.operation == "CREATE" and not review.subresource
+        return self._changed(review.kind, changed.obj, review.obj, options, is_new=is_new)
 
     def _causes(self, kind: ServedKind, obj: Object, review: AdmissionAttributes) -> Causes:
         """The causes for refusing what admission has left, besides its metadata."""

@@ -77,7 +77,7 @@ class Subresources:
 
     def _admitted(self, request: Request, target: Target, obj: Object, operation: str = "CREATE", dry_run: bool = False) -> Object:
         """What a request asks for, as policies and webhooks leave it. Raises StatusError."""
-        if not (self._store.policies.exist or self._store.webhooks.sees(target.kind, target.subresource, operation)):
+        if not self._store.is_reviewed(target.kind, target.subresource, operation):
             return obj
         place = (operation, target.kind, target.namespace, target.name, target.subresource)
         return self._store.admit(AdmissionAttributes(*place, obj, None, request.user, dry_run))

@@ -182,7 +182,7 @@ class Webhooks:
         self.services: dict[tuple[str, str], Service] = {}  #: programs in this process, by namespace and name of their service
         self._found: dict[tuple[Any, ...], list[tuple[Webhook, ServedKind]]] = {}
         self._all: dict[str, list[Webhook]] = {}
-        self._seen: dict[tuple[str, ...], bool] = {}
+        self._seen: dict[tuple[str | int, ...], bool] = {}
 
     def changed(self) -> None:
         self._found.clear()
@@ -206,7 +206,7 @@ class Webhooks:
 
     def sees(self, kind: ServedKind, subresource: str, operation: str) -> bool:
         """Whether the rules of any webhook mean such writes."""
-        key = (kind.storage, kind.version, subresource, operation)
+        key = (self._store.kinds.revision, kind.group, kind.version, kind.plural, subresource, operation)
         if key not in self._seen:
             review = AdmissionAttributes(operation, kind, "", "", subresource, {}, None, SYSTEM)
             self._seen[key] = any(self._for(resource, review) for resource in (MUTATING, VALIDATING))

@@ -61,10 +61,6 @@ class WatchFilter:
             return False
         return not self.fields or fields_match(self.fields, obj)
 
-    @property
-    def everything(self) -> bool:
-        return not (self.namespace or self.labels or self.fields)
-
     def by_content(self) -> bool:
         """Whether a change to an object may make it start or stop to pass."""
         return bool(self.labels or self.fields)
@@ -79,17 +75,18 @@ class Watch:
         self.cut_off = False
         self._waiting: deque[tuple[str, WatchEvent]] = deque()
         self._wake: Callable[[], None] | None = None
-        self._everything = filter.everything
+        self._is_by_content = filter.by_content()
 
     def offer(self, event: WatchEvent) -> None:
         """Keep an event for the reader if it passes the filter. The storage calls this for every event of the kind, in order."""
         if event.resource_version <= self.resource_version:
             return
         self.resource_version = event.resource_version
-        seen_as = event.type if self._everything else self._seen_as(event)
-        if seen_as is None:
-            return
-        if self.cut_off:
+        if self._is_by_content:
+            seen_as = self._seen_as(event)
+        else:
+            seen_as = event.type if self.filter.namespace in ("", event.key[0]) else None
+        if seen_as is None or self.cut_off:
             return
         self._waiting.append((seen_as, event))
         if self._wake is not None and len(self._waiting) == 1:
@@ -107,7 +104,7 @@ class Watch:
 
     def _seen_as(self, event: WatchEvent) -> str | None:
         now = self.filter.passes(event.key, event.object)
-        if not self.filter.by_content() or event.previous is None:
+        if event.previous is None:
             return event.type if now else None
         before = self.filter.passes(event.key, event.previous)
         if event.type == "DELETED":

@@ -107,7 +107,7 @@ class WatchStream:
     def _events(self) -> list[bytes]:
         if self._kind.convert is not None:
             return self._converted_events(self._kind.convert)
-        return [part for seen_as, event in self._watch.take(BATCH, BATCH_BYTES) for part in self._event(seen_as, event)]
+        return self._lines(self._watch.take(BATCH, BATCH_BYTES))
 
     def _converted_events(self, convert: Conversion) -> list[bytes]:
         """The same for a kind with a webhook that converts its versions: nothing while it is asked."""
@@ -120,7 +120,7 @@ class WatchStream:
             self._converting = asyncio.get_running_loop().create_task(self._convert(pending))
             return []
         held, self._held = self._held, []
-        return [part for seen_as, event in held for part in self._event(seen_as, event)]
+        return self._lines(held)
 
     async def _convert(self, pending: Pending) -> None:
         try:
@@ -130,10 +130,14 @@ class WatchStream:
         self._converting = None
         self._wake()
 
-    def _event(self, seen_as: str, event: WatchEvent) -> tuple[bytes, ...]:
-        if self._shown is None and seen_as == event.type and event.object["apiVersion"] == self._kind.api_version:
-            return event.parts()
-        return (self._line(seen_as, seen(self._kind, seen_object(seen_as, event))),)
+    def _lines(self, events: list[tuple[str, WatchEvent]]) -> list[bytes]:
+        lines: list[bytes] = []
+        for seen_as, event in events:
+            if self._shown is None and seen_as == event.type and event.object["apiVersion"] == self._kind.api_version:
+                lines += event.parts()
+            else:
+                lines.append(self._line(seen_as, seen(self._kind, seen_object(seen_as, event))))
+        return lines
 
     def _line(self, type: str, obj: Object) -> bytes:
         if self._shown is not None:
