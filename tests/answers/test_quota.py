@@ -42,3 +42,13 @@ def test_what_a_queue_deserves_is_told_though_nothing_limits_it() -> None:
 
     assert "queue one: cpu 0 held, 2 deserved" in told("one", "j")
     assert "no limit" in told("two", "k")
+
+
+def test_of_pods_of_several_sizes_it_is_asked_for_what_the_first_that_start_need() -> None:
+    """The pods are tried in their order: with less than 7 the third finds nothing left."""
+    sizes = (1, 4, 2, 6)
+    pods = [pod(f"j-{n}").cpu(cpu).gang("j") for n, cpu in enumerate(sizes)]
+    made = cluster(node("n1").cpu(16), queue("small").capability(cpu=4), podgroup("j", 3).queue("small"), *pods)
+    told = why(made, policy("allocate", ("gang", "predicates", "capacity")), NOW, "job/j", advise=True)
+    assert told.line == "queue small may hold 4 cpu, and holds 0; it asks for 7 (3 short)"
+    assert [str(change) for change in told.advice] == ["capability of 7 cpu for queue small"]

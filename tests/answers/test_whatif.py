@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pumice.answers import Sketch, compare, whatif, why
-from pumice.answers.changes import Change, Gone, MoreNodes, MoreQuota, make_all
+from pumice.answers.changes import Change, Gone, MoreNodes, MoreQuota, Move, make_all
 from pumice.answers.request_changes import Drain, FewerPods, MoreObjects, OtherPriority, OtherQueue, QueueField, SmallerPods
+from pumice.answers.whatif import WhatIf
 from pumice.api.errors import InputError
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
@@ -185,5 +186,29 @@ def test_several_pods_that_move_together_make_room_for_a_gang() -> None:
     assert all(task.node_name == f"n{task.name[1]}" for task in made.tasks.values() if task.name.startswith("s"))
 
 
+def test_of_a_gang_only_those_pods_move_that_get_another_node() -> None:
+    gang = podgroup("old", 2).phase("Running"), *(pod(f"old-{n}").cpu(3).gang("old").owned("Job", "old").on(n) for n in ("n1", "n2"))
+    waits = podgroup("train", 2), *pod("train").cpu(4).gang("train").selector("disk", "ssd").times(2)
+    made = cluster(node("n1").cpu(8), node("n2").cpu(8).label("disk", "ssd"), *gang, *waits)
+    found = whatif(made, policy("enqueue, allocate", ("gang", "predicates")), NOW, "podgroup/train")
+    assert changes_of(found, Move) == ["pod/default/old-n2 moved to node n1"]
+
+
 def _small(name: str, where: str) -> PodBuilder:
     return pod(name).cpu(2).gang(name).owned("Job", name).on(where)
+
+
+def changes_of(answer: WhatIf, kind: type[Change]) -> list[str]:
+    return [option.change for option in answer.options if isinstance(option.changes[0], kind)]
+
+
+def test_of_pods_of_several_sizes_the_large_ones_become_smaller() -> None:
+    """The smallest change that helps: pods that ask for no more than others have left stay as they are."""
+    made = cluster(node("n1").cpu(8), podgroup("j", 3), *(pod(f"j-{n}").cpu(cpu).gang("j") for n, cpu in enumerate((1, 6, 6))))
+    assert changes_of(whatif(made, scheduler(), NOW, "podgroup/j"), SmallerPods) == ["pods of 3500m cpu"]
+
+
+def test_of_pods_with_several_containers_the_first_becomes_smaller() -> None:
+    two = [{"name": name, "resources": {"requests": {"cpu": amount}}} for name, amount in (("main", "6"), ("side", "3"))]
+    made = cluster(node("n1").cpu(8), podgroup("j"), pod("j").containers(*two).gang("j"))
+    assert changes_of(whatif(made, scheduler(), NOW, "podgroup/j"), SmallerPods) == ["pods of 5 cpu"]

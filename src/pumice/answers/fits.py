@@ -4,7 +4,6 @@ Only rules that do not depend on other running pods are asked: host ports, topol
 not exist, or is not bound yet, is no bound, as it may still come.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from pumice.answers import closed_nodes, missing_room
 from pumice.answers.answer import Because, Headline
+from pumice.answers.missing_pods import may_start_with
 from pumice.answers.missing_room import Missing
 from pumice.answers.pods_to_come import promise
 from pumice.answers.refusing_rules import NodesFor
@@ -86,17 +86,10 @@ def bounded(seen: Look, name: str) -> Fit:
             if headline is not None:
                 first = first or Fit(name, headline, largest)
                 others = [other for other in others if other.template is not task.template]
-    if first is not None and not _may_start_with(waits.job, others):
+    job = waits.job
+    if first is not None and not (job is not None and job.group is not None and may_start_with(job, others)):
         return first
     return Fit(name, waits_for=tuple(dict.fromkeys(awaited)))
-
-
-def _may_start_with(job: Job | None, tasks: list[Task]) -> bool:
-    """Whether the job may start although of its waiting pods only these ever find a node."""
-    if job is None or job.group is None or not tasks or job.ready_count + len(tasks) < job.min_member:
-        return False
-    roles = Counter(task.role for task in tasks) + Counter(job.allocated_by_role)
-    return job.min_member < job.role_minimum_total or all(roles[role] >= least for role, least in job.role_minimum.items())
 
 
 def claims(keys: Sequence[str]) -> str:

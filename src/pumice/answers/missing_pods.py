@@ -1,4 +1,4 @@
-"""Pods of a gang that are missing: why its minimum is not there."""
+"""Pods of a gang that are missing: why its minimum is not there; and whether it is there with some of the pods."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from pumice.answers.pod_changes import MorePods
 from pumice.answers.pods_to_come import is_promised
 from pumice.answers.request_changes import FewerPods
 from pumice.api.plural import counted
-from pumice.scheduler.model import Job, status
+from pumice.scheduler.model import Job, Task, status
 
 
 def pods_there(job: Job) -> str:
@@ -15,6 +15,14 @@ def pods_there(job: Job) -> str:
     there = there if job.min_member < 2 else f"{there}, of which {job.min_member} must start together"
     promised = sum(map(is_promised, job.tasks.values()))
     return f"{there}; its controller is still to create {promised} of them" if promised else there
+
+
+def may_start_with(job: Job, tasks: list[Task]) -> bool:
+    """Whether the job may start if of its waiting pods these find a node, and no others."""
+    if not tasks or job.ready_count + len(tasks) < job.min_member:
+        return False
+    roles = Counter(task.role for task in tasks) + Counter(job.allocated_by_role)
+    return job.min_member < job.role_minimum_total or all(roles[role] >= least for role, least in job.role_minimum.items())
 
 
 def never_made(job: Job, held: dict[str, list[str]]) -> Headline:

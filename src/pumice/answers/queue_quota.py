@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pumice.answers.allowed import is_allowed
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Amounts, Change, Gone, MoreNodes, MoreQuota, MoreRoom
+from pumice.answers.missing_pods import may_start_with
 from pumice.answers.subject import called
 from pumice.api.plural import plural
 from pumice.scheduler.framework.fit_errors import Shortage
@@ -17,6 +18,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import PODS, Cluster, Job, Queue, Vector, dominant_share, status
 from pumice.scheduler.model.inqueue_promises import promises_to
 from pumice.scheduler.model.resources import as_vector, in_bytes
+from pumice.scheduler.placement.pending_tasks import PendingTasks
 
 PLACED = status.BINDING | status.BOUND | status.RUNNING
 SHOWN = 3  #: how many of the jobs are named to which something is promised
@@ -31,7 +33,7 @@ def step_of(resource: str) -> float:
 def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promised: bool = False) -> Headline:
     """The headline about these shortages. `promised`: the job was not admitted, as what is promised to other jobs counts as well."""
     if not promised:
-        shortages = [replace(each, asked=max(each.asked, _asked_at_once(job, each.column))) for each in shortages]
+        shortages = [replace(each, asked=max(each.asked, _asked_at_once(session, job, each))) for each in shortages]
     worst = max(shortages, key=lambda each: each.short / max(each.asked, 1.0))
     dimensions = session.cluster.dimensions
     name = dimensions.names[worst.column]
@@ -159,11 +161,27 @@ def _amounts(session: Session, vector: dict[int, float]) -> Amounts:
     return {dimensions.names[column]: dimensions.format(column, amount) for column, amount in vector.items()}
 
 
-def _asked_at_once(job: Job, column: int) -> float:
-    """What the pods that must start together request of one resource."""
-    count = max(job.min_member - job.ready_count, 1)
-    asked = sorted((float(task.template.request[column]) for task in job.pending.values()), reverse=True)
-    return sum(asked[:count])
+def _asked_at_once(session: Session, job: Job, shortage: Shortage) -> float:
+    """What the pods that must start together request of one resource: with so much left, and not with less, the job starts if its pods are
+    tried in their order, and those that ask for more than is left are passed over."""
+    tasks = PendingTasks.of(session, job, job.pending.values()).tasks[::-1]
+    asked = [float(task.template.request[shortage.column]) for task in tasks]
+
+    def starts(left: float) -> bool:
+        placed = []
+        for task, amount in zip(tasks, asked, strict=True):
+            if amount <= left:
+                left -= amount
+                placed.append(task)
+        return may_start_with(job, placed)
+
+    too_little, enough = max(shortage.allowed - shortage.held, 0.0), sum(asked)
+    if starts(too_little) or not starts(enough):
+        return 0.0
+    while enough - too_little > 1.0:
+        middle = (too_little + enough) // 2
+        too_little, enough = (too_little, middle) if starts(middle) else (middle, enough)
+    return enough
 
 
 def format_amount(session: Session, queue: Queue, columns: Sequence[int]) -> str:

@@ -47,10 +47,11 @@ class _Plan(Action):
 
 
 def together(cluster: Cluster, policy: Policy, now: float, world: World, job: Job) -> tuple[Move, ...]:
-    """The moves with which the action consolidate would make room for a job; none if it would find no plan."""
+    """The moves with which the action consolidate would make room for a job; none if it would find no plan. Where a whole gang would move,
+    those of its pods that would come back to their node are left where they are."""
     plan = _Plan(job)
     rehearse(cluster, replace(policy, actions=(plan,)), now, world)
-    return plan.moves
+    return tuple(move for move in plan.moves if cluster.tasks[move.pod].node_name != move.node)
 
 
 def _nearly_fitting(cluster: Cluster, waits: Task) -> list[int]:

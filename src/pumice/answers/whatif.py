@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 from math import inf
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from pumice.answers.difference import Difference, difference
 from pumice.answers.other_ways import ROOM, other_ways
 from pumice.answers.outcome_of_cycles import Course, course
 from pumice.answers.queue_quota import PLACED, largest_promises, step_of
-from pumice.answers.request_changes import FewerPods, OtherPriority, OtherQueue, SmallerPods
+from pumice.answers.request_changes import FewerPods, OtherPriority, OtherQueue, SmallerPods, first_requests
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, owner_of, who_waits
 from pumice.answers.useful_moves import moves, together
@@ -186,14 +187,16 @@ class _Search:
         return self._smallest(job.min_member - 1, lambda fewer: FewerPods(job.uid, job.min_member - fewer))
 
     def _smaller_pods(self) -> Option | None:
-        """Pods with a smaller request of one resource: the one of which they request the greatest part of the largest node."""
-        task = self._waits.tasks[0]
+        """Pods with a smaller request of one resource: the one of which the largest requests the greatest part of the largest node. What is
+        made smaller are first containers."""
         dimensions, most = self._cluster.dimensions, self._cluster.nodes.allocatable
-        asked = [(column, amount) for column, amount in task.template.needs if column != PODS]
-        if not asked or not self._cluster.nodes.count:
+        kinds = {task.template: task.template.spec for task in self._waits.tasks}
+        asked = np.max([dimensions.vector(first_requests(spec)) for spec in kinds.values()], axis=0)
+        asked[PODS] = 0.0
+        if not asked.any() or not self._cluster.nodes.count:
             return None
-        column, amount = max(asked, key=lambda each: each[1] / max(float(most[each[0]].max()), 1.0))
-        name = dimensions.names[column]
+        column = int((asked / np.maximum(most.max(axis=1), 1.0)).argmax())
+        amount, name = float(asked[column]), dimensions.names[column]
         step = step_of(name)
         whose = self._waits.name
         return self._smallest(
