@@ -8,7 +8,10 @@ import msgspec
 import pytest
 
 from pumice.cluster.apiserver import PatchRequest, StatusError, WriteOptions
+from pumice.cluster.apiserver.bootstrap import volcano_definitions
 from pumice.cluster.apiserver.patches.managed_fields import _keyed_step
+from pumice.cluster.apiserver.scheme.crd import CRDS
+from pumice.cluster.apiserver.scheme.structural_schema import _matches_short
 from pumice.http.parser import Malformed, _kept_headers, take_head
 from tests.apiserver.made import pod, store
 from tests.apiserver.wire import Wire
@@ -82,3 +85,22 @@ def test_copies_of_a_right_pod_are_not_checked_again_and_what_differs_is() -> No
         create("wrong", "-1")
     with pytest.raises(StatusError, match="must be greater than or equal to 0"):
         create("wrong", "-1")
+
+
+def test_whether_a_short_text_matches_a_pattern_is_found_out_once() -> None:
+    made = store()
+    for definition in volcano_definitions():
+        made.create(CRDS, definition)
+
+    def create(name: str, cpu: str) -> int:
+        before = _matches_short.cache_info().misses
+        spec = {"minMember": 1, "minResources": {"cpu": cpu}}
+        made.create("podgroups.scheduling.volcano.sh", {"metadata": {"name": name}, "spec": spec}, "default")
+        return _matches_short.cache_info().misses - before
+
+    assert create("first", "17m") and not create("second", "17m")
+    assert not create("third", "0" * 100 + "1"), "long texts are not kept"
+    with pytest.raises(StatusError, match="should match"):
+        create("wrong", "17q")
+    with pytest.raises(StatusError, match="should match"):
+        create("wrong", "17q")
