@@ -17,7 +17,7 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 TEXT = {"type": "string"}
 PARTS = {
     "type": "array",
-    "items": {"type": "object", "properties": {"id": TEXT, "n": {"type": "integer", "default": 1}}},
+    "items": {"type": "object", "required": ["id"], "properties": {"id": TEXT, "n": {"type": "integer", "default": 1}}},
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["id"],
 }
@@ -36,7 +36,6 @@ def definition(**version: Any) -> dict[str, Any]:
                     "color": {"type": "string", "enum": ["red", "blue"], "default": "red"},
                     "name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5},
                     "code": {"type": "string", "pattern": "^(a+)+$"},
-                    "odd": {"type": "string", "pattern": "("},
                     "amount": {"x-kubernetes-int-or-string": True},
                     "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
                     "parts": PARTS,
@@ -94,7 +93,6 @@ def test_unknown_fields_are_pruned_or_refused(made: Store) -> None:
         ({"size": 1, "name": "A1"}, "should match"),
         ({"size": 1, "name": "a\n"}, "should match"),
         ({"size": 1, "code": "a" * 1000 + "!"}, "should match"),
-        ({"size": 1, "odd": "x"}, "but pattern is invalid: missing \\)"),
         ({"size": 1, "name": "abcdef"}, "Too long"),
         ({"size": 1, "amount": 1.5}, "must be of type integer,string"),
         ({"size": 1, "parts": [{"id": "x"}, {"id": "x"}]}, "Duplicate value"),

@@ -24,6 +24,7 @@ from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.scheme.conversion import Converter
 from pumice.cluster.apiserver.scheme.crd_rules import definition_rule_causes, rules_of
 from pumice.cluster.apiserver.scheme.kinds import ALL_VERBS, Scale, ServedKind, priority_of
+from pumice.cluster.apiserver.scheme.structural_checks import schema_causes, version_causes
 from pumice.cluster.apiserver.scheme.structural_schema import Findings, root_shape, settle
 from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.cluster.apiserver.tables.table import custom_columns
@@ -291,7 +292,14 @@ def definition_causes(definition: Object, old: Object | None) -> Causes:
         causes.append(("spec.versions", "Invalid value: must have exactly one version marked as storage version"))
     for index, version in enumerate(spec["versions"]):
         schema, path = (version.get("schema") or {}).get("openAPIV3Schema"), f"spec.versions[{index}].schema.openAPIV3Schema"
-        causes += definition_rule_causes(schema, path) if schema else [(path, "Required value: schemas are required")]
+        if schema is None:
+            causes.append((path, "Required value: schemas are required"))
+        else:
+            causes += definition_rule_causes(schema, path) + schema_causes(schema, path)
+        causes += version_causes(version, f"spec.versions[{index}]")
+    if spec.get("preserveUnknownFields"):
+        text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        causes.append(("spec.preserveUnknownFields", f"Invalid value: true: {text}"))
     causes += _approval_causes(definition)
     if old is not None and is_established(old):
         causes += [
