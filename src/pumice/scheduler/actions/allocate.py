@@ -43,8 +43,8 @@ class Allocate(Action):
         if session.is_alone(groups) and not session.resting:
             self._serve_alone(session, placing, domains, pending_by_part[groups[0].first.uid])
             return
-        hopes = StartableJobs(session, lambda job: self.may_be_placed(session, job))
-        waiting = JobsByQueue(session, groups, hopes=hopes)
+        startable = StartableJobs(session, lambda job: self.may_be_placed(session, job))
+        waiting = JobsByQueue(session, groups, startable=startable)
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue

@@ -5,7 +5,7 @@ nothing is let in unasked, but not where a queue is closing: that would go on to
 for; until another is let in the others are refused as it was. Jobs for which there is certainly no room stay at rest.
 """
 
-from pumice.scheduler.framework.enqueueable_jobs import Admission
+from pumice.scheduler.framework.enqueueable_jobs import EnqueueableJobs
 from pumice.scheduler.framework.hook_answers import UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
@@ -23,7 +23,7 @@ class Enqueue(Action):
             if job.waiting_since is None and job.queue is not None and job.queue.exists:
                 session.before.set(job, waiting_since=session.now)
         groups = [alike for alike in session.looked_at(outside) if alike.first.is_pending]
-        groups += Admission(session).groups()
+        groups += EnqueueableJobs(session).groups()
         if session.is_alone(groups):
             self._receive(session, groups[0].first)
         else:

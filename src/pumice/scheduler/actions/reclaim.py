@@ -34,13 +34,15 @@ class Reclaim(Action):
 
     def run(self, session: Session) -> None:
         everybody = EvictionCandidates(session, session.evictable.exposed("reclaimable"), _may_go, "reclaimable")
-        hopes = StartableJobs(session, partial(self._may_reclaim, session), evictable=everybody.most, hook="reclaimable", takes_room=True)
+        startable = StartableJobs(
+            session, partial(self._may_reclaim, session), evictable=everybody.most, hook="reclaimable", takes_room=True
+        )
         starving = [alike for alike in session.awake() if self._may_reclaim(session, alike.first)]
-        waiting = JobsByQueue(session, starving, hopes, each_once=True)
+        waiting = JobsByQueue(session, starving, startable, each_once=True)
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue
-            waiting.join(queue, hopes.of(queue))
+            waiting.join(queue, startable.of(queue))
             search: ReclaimSearch | None = None
             while job := waiting.pop_job(queue):
                 search = search or self._search(session, queue, everybody)

@@ -37,16 +37,18 @@ class GangEviction(Action):
 
     def run(self, session: Session) -> None:
         starving = by_queue(alike for alike in session.awake() if self._is_starving(session, alike.first))
-        hopes = self._hopes(session)
+        startable = self._startable(session)
         session.topology.trials_count = False
         rosters = Rosters(session)
-        for queue in session.orders.in_queue_order(session.cluster.queues[name] for name in dict.fromkeys([*starving, *hopes.queues()])):
-            turns = Turns(session, [*starving.get(queue.name, ()), *hopes.of(queue)], session.orders.job_key)
+        for queue in session.orders.in_queue_order(
+            session.cluster.queues[name] for name in dict.fromkeys([*starving, *startable.queues()])
+        ):
+            turns = Turns(session, [*starving.get(queue.name, ()), *startable.of(queue)], session.orders.job_key)
             while job := turns.pop():
                 self._serve(session, queue, job, rosters)
         session.topology.trials_count = True
 
-    def _hopes(self, session: Session) -> StartableJobs:
+    def _startable(self, session: Session) -> StartableJobs:
         """The jobs at rest that evictions might help, or that a later action can place: these have a turn before."""
         nodes, has_victims = session.nodes, self.has_victims(session)
         places_later = session.policy.places_after(self.name)

@@ -13,7 +13,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Mask, Queue, Rows, Vector
 
 
-class Admission:
+class EnqueueableJobs:
     """The jobs at rest that were not let in."""
 
     def __init__(self, session: Session) -> None:

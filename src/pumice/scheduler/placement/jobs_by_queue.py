@@ -21,12 +21,12 @@ class JobsByQueue:
     """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
     def __init__(
-        self, session: Session, groups: Iterable[JobClass], hopes: StartableJobs | None = None, *, each_once: bool = False
+        self, session: Session, groups: Iterable[JobClass], startable: StartableJobs | None = None, *, each_once: bool = False
     ) -> None:
-        """`hopes`: the groups that are at rest. `each_once`: each queue has one turn, in which all its jobs have theirs; its jobs at rest
-        join then (`join`)."""
+        """`startable`: the groups that are at rest. `each_once`: each queue has one turn, in which all its jobs have theirs; its jobs at
+        rest join then (`join`)."""
         self._session = session
-        self._hopes = hopes
+        self._startable = startable
         self._each_once = each_once
         self._queues: list[tuple[Key, Queue]] = []
         self._are_compared = session.orders.queues_need_comparing
@@ -37,12 +37,12 @@ class JobsByQueue:
         self._seen = -1
         self._awake = {*self._hopeful}
         self._at_rest: dict[str, list[int]] = {}  #: in a hierarchy, by queue: jobs at rest that join at the queue's first turn
-        if hopes is not None and not self._are_compared and not each_once:
-            groups += hopes.of()
+        if startable is not None and not self._are_compared and not each_once:
+            groups += startable.of()
         self._turns = {name: Turns(session, its, session.orders.job_key) for name, its in by_queue(groups).items()}
-        if hopes is not None and self._are_compared:
-            self._at_rest = hopes.by_queue(self._turns)
-        self._joined = set(hopes.queues()) if hopes is not None and each_once and not self._are_compared else set()
+        if startable is not None and self._are_compared:
+            self._at_rest = startable.by_queue(self._turns)
+        self._joined = set(startable.queues()) if startable is not None and each_once and not self._are_compared else set()
         self._turns |= {name: Turns(session, (), session.orders.job_key) for name in self._joined if name not in self._turns}
         if not self._are_compared:
             for name in self._turns:
@@ -69,15 +69,15 @@ class JobsByQueue:
 
     def pop_queue(self) -> Queue | None:
         """The queue to be served next; None if there is none, or if only jobs are left that no turn can help."""
-        if self._compared and self._hopes is not None and not self._hopes:
-            self._refuse_rest(self._hopes)
+        if self._compared and self._startable is not None and not self._startable:
+            self._refuse_rest(self._startable)
         if self._compared:
-            return self._compared.pop() if self._awake or self._hopes else None
+            return self._compared.pop() if self._awake or self._startable else None
         return heappop(self._queues)[1] if self._queues else None
 
-    def _refuse_rest(self, hopes: StartableJobs) -> None:
+    def _refuse_rest(self, startable: StartableJobs) -> None:
         """If none of the jobs with a turn can be helped, give up the order: it matters no more who is refused first."""
-        if self._any_hopeful(hopes):
+        if self._any_hopeful(startable):
             return
         queues = {self._session.cluster.jobs[uid].queue for uid in self._awake}
         waiting = [queue for queue in self._compared if queue in queues]
@@ -85,7 +85,7 @@ class JobsByQueue:
         for queue in waiting:
             self.push_queue(queue)
 
-    def _any_hopeful(self, hopes: StartableJobs) -> bool:
+    def _any_hopeful(self, startable: StartableJobs) -> bool:
         """Whether any job with a turn might find room. Only as many are compared as have lost all hope, and about as many others."""
         changes, count = self._session.changes, 1
         if self._seen == changes and self._hopeful and self._hopeful[-1] in self._awake:
@@ -93,7 +93,7 @@ class JobsByQueue:
         self._seen = changes
         while self._hopeful:
             some = [uid for uid in self._hopeful[-count:] if uid in self._awake]
-            self._hopeful[-count:] = found = hopes.among(some) if some else []
+            self._hopeful[-count:] = found = startable.among(some) if some else []
             if found:
                 return True
             count *= 2
@@ -107,8 +107,8 @@ class JobsByQueue:
 
     def pop_job(self, queue: Queue) -> Job | None:
         """The queue's job that has its turn; None if there is none. In a hierarchy a job at rest has its turn in vain, as a refused one."""
-        if self._hopes is not None and not self._each_once and queue.name in self._at_rest:
-            self.join(queue, self._hopes.with_turns(self._at_rest.pop(queue.name)))
+        if self._startable is not None and not self._each_once and queue.name in self._at_rest:
+            self.join(queue, self._startable.with_turns(self._at_rest.pop(queue.name)))
         turns = self._turns[queue.name]
         if not self._are_compared or self._each_once or not turns:
             job = turns.pop()
