@@ -358,7 +358,7 @@ def test_gangreclaim_looks_at_a_job_only_if_its_queue_may_take_room_for_all_its_
     made.put(*queue("poor").capability(cpu=2).deserves(cpu=2).build())
     with Session(made, policy, NOW + 1) as session:
         all_may_go = session.nodes.allocatable - session.nodes.future_idle
-        found = StartableJobs(session, lambda job: True, evictable=all_may_go, nominates=True, takes_for_all=True).of(made.queues["poor"])
+        found = StartableJobs(session, lambda job: True, evictable=all_may_go, takes_for_all=True).of(made.queues["poor"])
         assert [alike.first.name for alike in found] == ["few"]
 
 

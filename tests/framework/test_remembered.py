@@ -134,11 +134,11 @@ def test_patience_with_half_a_gang_ends() -> None:
 
 def waits_for_more_than_goes() -> Cluster:
     """A gang for whose first pod somebody could go, but not for the second."""
-    made = cluster(node("a").cpu(3).pods(9), priority_class("high", 9), podgroup("large", 2).phase("Inqueue").priority_class("high"))
+    made = cluster(node("a").cpu(4).pods(9), priority_class("high", 9), podgroup("large", 2).phase("Inqueue").priority_class("high"))
     for member in pod("large").cpu(2).gang("large").times(2):
         made.put(*member.build())
-    made.put(*podgroup("low", 1).phase("Running").build())
-    for member in pod("low").cpu(1).gang("low").times(3):
+    made.put(*podgroup("low", 2).phase("Running").build())
+    for member in pod("low").cpu(1).gang("low").times(4):
         made.put(*member.on("a").build())
     return made
 
@@ -147,9 +147,6 @@ def waits_for_more_than_goes() -> Cluster:
 def test_who_weighs_how_long_victims_have_run_looks_again(args: dict[str, bool], weighs: bool) -> None:
     made, by = waits_for_more_than_goes(), policy("enqueue, allocate", ["gang", "priority", "predicates"])
     evicting = Policy((*by.actions, Preempt(PreemptArgs(**args))), by.tiers)
-    last = settled(made, evicting)
-    for task, node_name in last.nominations.items():
-        task.nominated = node_name
     last = settled(made, evicting)
     assert (cycle(made, evicting, NOW) is last) is not weighs
 

@@ -58,7 +58,6 @@ class GangEviction(Action):
             lambda job: (places_later or has_victims(job)) and self._is_starving(session, job),
             evictable=nodes.allocatable - nodes.future_idle if evicts else None,
             frees_queues=self.frees_queues,
-            nominates=True,
             takes_for_all=not self.frees_queues,
         )
 

@@ -45,7 +45,6 @@ class Needs:
         self.taking = np.zeros(0, int)  #: pods of each job for which others may be evicted
         self.ready = np.zeros(0, bool)  #: whether each job has its minimum
         self.holds = np.zeros(0, bool)  #: whether the job has pods that do not wait
-        self.mixed = np.zeros(0, bool)  #: whether its pods differ in what they request, so that its amounts are less than most of them need
         self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
         self.outside = np.zeros(0, bool)  #: whether the jobs were not let in when they asked
         self.minimum: Table = np.zeros((width, 0))  #: of each resource, without pods, what one of these jobs asks for to be let in
@@ -91,15 +90,15 @@ class Needs:
         self.amounts, self.minimum = (np.pad(each, ((0, 0), (0, more))) for each in (self.amounts, self.minimum))
         counts = self.pods, self.waiting, self.taking, self.least
         self.pods, self.waiting, self.taking, self.least = (np.pad(each, (0, more)) for each in counts)
-        facts = self.ready, self.holds, self.mixed, self.restless, self.outside
-        self.ready, self.holds, self.mixed, self.restless, self.outside = (np.pad(each, (0, more)) for each in facts)
+        facts = self.ready, self.holds, self.restless, self.outside
+        self.ready, self.holds, self.restless, self.outside = (np.pad(each, (0, more)) for each in facts)
         self.members += [NOBODY] * more
 
     def _read(self, session: Session, slot: int, job: Job) -> None:
         tasks = Counter([task.template for task in job.pending.values()])
         templates = [template for template in tasks if not template.best_effort and not template.gates]
         self.pods[slot] = sum([tasks[template] for template in templates])
-        self.waiting[slot], self.ready[slot], self.mixed[slot] = len(job.pending), job.is_ready, len(templates) > 1
+        self.waiting[slot], self.ready[slot] = len(job.pending), job.is_ready
         self.taking[slot] = sum([tasks[template] for template in templates if not template.never_preempts])
         self.least[slot] = max(1, job.min_member - job.ready_count) if session.keeps_gangs else 1
         self.outside[slot] = job.is_pending

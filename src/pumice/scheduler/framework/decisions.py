@@ -162,14 +162,13 @@ class JobOutcome(Struct, frozen=True):
     condition: GroupCondition | None
     hypernode: str
     pods: list[tuple[int, str, str]]  #: of each pod that waits: its number in the job, reason and message
-    nominated: list[tuple[int, str]]  #: of each pod for which room was made in vain: its number, and the node
     held_places: str = ""
 
     @property
     def reported(self) -> Hashable:
         """All that is reported of the jobs except their names, and their numbers of pods by status."""
         counts = frozenset(self.members[0].job.by_status.items())
-        return self.phase, self.condition, self.hypernode, self.held_places, tuple(self.pods), tuple(self.nominated), counts
+        return self.phase, self.condition, self.hypernode, self.held_places, tuple(self.pods), counts
 
     def group(self, member: Member) -> GroupStatus:
         condition = self.condition

@@ -32,8 +32,6 @@ def conclude(session: Session) -> Conclusion:
         is_new = outcome.members[0].job.phase != phase  # for all members, for they are alike
         for member in outcome.members if is_new else outcome.members[:1]:
             session.set_phase(member.job, phase)
-        for number, node in outcome.nominated:
-            decisions.nominations |= {member.tasks[number]: node for member in outcome.members}
     decisions.again_at = min(session.gathering.close(), session.past_evictions.until)
     waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
     decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]
@@ -51,7 +49,7 @@ def _outcome(session: Session, alike: JobClass, explained: Container[str]) -> Jo
     job = alike.first
     condition = session.conditions.get(job.uid) or _not_admitted(session, job)
     phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
-    outcome = JobOutcome(alike.members, phase, condition, job.allocated_hypernode, [], [], job.held_places)
+    outcome = JobOutcome(alike.members, phase, condition, job.allocated_hypernode, [], job.held_places)
     waits = [(number, task) for number, task in enumerate(job.tasks.values()) if task.status & WAITS]
     if not waits:
         return outcome
@@ -70,8 +68,6 @@ def _outcome(session: Session, alike: JobClass, explained: Container[str]) -> Jo
         if uid not in explained:
             reason = scheduling_reason(session, task, last, state) if session.observer.reads_reasons else (UNSCHEDULABLE, "")
             outcome.pods.append((number, *reason))
-        if is_pending and last is not None and last.evicted:
-            outcome.nominated.append((number, last.node))
     return outcome
 
 

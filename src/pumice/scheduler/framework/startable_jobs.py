@@ -23,8 +23,8 @@ class StartableJobs:
     `may`: whether a job may have a turn. `evictable`: [r, node], what may be evicted at most; None for nothing. `hook`: the hook by which
     plugins let tasks go: a job for which they let nobody go has only the room that is left. `frees_queues`: whether
     evictions may make room in the queue for which they are made. `one_by_one`: whether a pod gets its place even if its gang has none.
-    `nominates`: whether places that a pod had only until its gang was refused are noted, even if nothing was evicted for it.
-    `takes_room`: whether a job has its turn only if its queue may take room from others for a pod; `takes_for_all`: for all its pods.
+    `takes_room`: whether a job has its turn only if its queue may take room from others for the pods that it needs; `takes_for_all`: for
+    all its pods.
     """
 
     def __init__(
@@ -36,7 +36,6 @@ class StartableJobs:
         hook: str = "",
         frees_queues: bool = False,
         one_by_one: bool = False,
-        nominates: bool = False,
         takes_room: bool = False,
         takes_for_all: bool = False,
     ) -> None:
@@ -56,11 +55,8 @@ class StartableJobs:
         self._limits_queues = knows_limits and not (frees_queues and evictable is not None)
         one = np.ones_like(needs.least)
         self._least = one if one_by_one else np.maximum(needs.least, 1)
-        if nominates:  # gangs of unequal pods are tried if each kind alone has room: one of them may get a place that is noted
-            self._least = np.where(needs.mixed, 1, self._least)
-        self._least_of_queue = one if nominates or evictable is not None else self._least
         knows_takers = (takes_room or takes_for_all) and session.plugins.are_trusted and bool(session.plugins.flat["preemptive_room"])
-        self._least_to_take = (needs.taking if takes_for_all else one) if knows_takers else None
+        self._least_to_take = (needs.taking if takes_for_all else self._least) if knows_takers else None
         self._hopeful: Mask = self._resting.sleeping & (needs.pods >= self._least) & ~needs.outside
         self._were_passed_over = self._resting.passes_over
         self._resting.passes_over = True
@@ -211,10 +207,7 @@ class StartableJobs:
             self._compare_with_queues(slots[self._hopeful[slots]])
 
     def _find_room(self, slots: Rows, room: Table) -> Mask:
-        found: Mask = self._needs.enough(slots, room, self._least[slots])
-        if self._evictable is not None:  # room that is made for one pod is noted, even if the gang does not get its places
-            found |= self._needs.enough(slots, room[:, self._evictable[PODS, self._rows] > 0], np.ones_like(slots))
-        return found
+        return self._needs.enough(slots, room, self._least[slots])
 
     def _compare_with_queues(self, slots: Rows) -> None:
         by_queue: dict[Queue, list[int]] = {}
@@ -224,7 +217,7 @@ class StartableJobs:
             by_queue.setdefault(queue, []).append(slot)
         for queue, its in by_queue.items():
             some = np.array(its)
-            self._hopeful[some] = self._has_room(some, self._session.queue_room(queue), self._least_of_queue)
+            self._hopeful[some] = self._has_room(some, self._session.queue_room(queue), self._least)
             if self._least_to_take is not None:
                 self._hopeful[some] &= self._has_room(some, self._session.preemptive_room(queue), self._least_to_take)
 
