@@ -345,6 +345,31 @@ def test_actions_that_evict_do_not_look_at_jobs_for_which_no_room_can_be_made(ac
     assert len(binds) == 3 and not evictions and not nominated
 
 
+def test_a_job_for_which_one_action_made_no_room_rests_again() -> None:
+    served = list[tuple[str, str]]()  # actions with the jobs for whose pods they look for a node
+
+    class Serves(Tried):
+        def begins(self, stage: Stage, subject: Any) -> None:
+            self.action = getattr(subject, "name", "")
+
+        def turn(self, task: Task) -> None:
+            assert task.job is not None
+            served.append((self.action, task.job.name))
+
+    policy, high = evicting("allocate, preempt, reclaim"), priority_class("high", 9)
+    hard = podgroup("hard", 2).phase("Inqueue").priority_class("high")
+    rubber = [node("n2").cpu(4), node("n3").cpu(4), podgroup("rubber", 6).phase("Running")]
+    rubber += [each.on(f"n{2 + number // 4}") for number, each in enumerate(pod("rubber").gang("rubber").cpu(1).times(8))]
+    waits = [hard, *pod("hard").gang("hard").cpu(2).times(2)]
+    made, other = (full(high, *waits, *rubber, policy=policy) for _ in range(2))
+    for each in (made, other):
+        each.put(*node("n4").cpu("500m").build())
+    said = cycle(made, policy, NOW + 1, observer=Serves())
+    assert decided(said) == decided(cycle(other, replace(policy, shortcuts=False), NOW + 1))
+    assert served == [("preempt", "hard")] * 2  # one for each pod, and none within the job or by reclaim
+    assert said.conclusion is not None and "hard" in {job.name for job in said.conclusion.at_rest.jobs}
+
+
 @pytest.mark.parametrize("actions", ["allocate, preempt, reclaim", "reclaim, allocate"])
 def test_a_job_rests_whose_pods_have_a_nominated_node_that_is_of_no_use(actions: str) -> None:
     noted = [each.having("status", "nominatedNodeName", value="n0") for each in pod("noted").gang("noted").cpu(4).times(3)]

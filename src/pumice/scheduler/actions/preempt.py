@@ -48,6 +48,7 @@ class Preempt(Action):
         for queue in session.orders.in_queue_order(session.cluster.queues[name] for name in names):
             turns = Turns(session, [*starving.get(queue.name, ()), *between.of(queue)], session.orders.job_key)
             self._between_jobs(session, queue, turns, exposed)
+            session.rest_again()
             again = Turns(session, [*(alike for alike in turns.groups if alike.wakes is None), *within.of(queue)], age)
             while job := again.pop():
                 self._within(session, job, exposed)

@@ -12,7 +12,7 @@ their pods wait is found out when somebody reads it (`cycle.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ from pumice.scheduler.model import EPSILON, PODS, Job, Mask, NDArray, Rows, Tabl
 from pumice.scheduler.model.half_placed_gangs import cut_short_at
 
 if TYPE_CHECKING:
-    from pumice.scheduler.framework.job_classes import Member
+    from pumice.scheduler.framework.job_classes import JobClass, Member
     from pumice.scheduler.framework.session import Session
 
 BLOCK = 20_000  #: so many comparisons of a job with a node at once: their numbers fit into the first caches
@@ -38,16 +38,16 @@ class Needs:
         self.slots: dict[Hashable, int] = {}
         #: by slot: the jobs of the class; empty if the slot is free. The lists are replaced, not changed: decisions keep them
         self.members: list[list[Member]] = []
-        self.amounts: Table = np.zeros((width, 0))  #: of each resource the least that one of its pods requests
-        self.pods = np.zeros(0, int)  #: pods of each job that may be placed
-        self.waiting = np.zeros(0, int)  #: pods of each job that wait
-        self.least = np.zeros(0, int)  #: pods of each job that must find a node at once
-        self.taking = np.zeros(0, int)  #: pods of each job for which others may be evicted
+        #: of each resource the least that one of its pods requests; of jobs outside what they ask for to be let in, without pods
+        self.amounts: Table = np.zeros((width, 0))
+        self.pods = np.zeros(0, np.int32)  #: pods of each job that may be placed
+        self.waiting = np.zeros(0, np.int32)  #: pods of each job that wait
+        self.least = np.zeros(0, np.int32)  #: pods of each job that must find a node at once
+        self.taking = np.zeros(0, np.int32)  #: pods of each job for which others may be evicted
         self.ready = np.zeros(0, bool)  #: whether each job has its minimum
         self.holds = np.zeros(0, bool)  #: whether the job has pods that do not wait
         self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
         self.outside = np.zeros(0, bool)  #: whether the jobs were not let in when they asked
-        self.minimum: Table = np.zeros((width, 0))  #: of each resource, without pods, what one of these jobs asks for to be let in
         self._free: list[int] = []  #: slots that are free again
         self._unused = 0  #: from here on no slot was ever used
         self._unread: set[int] = set()  #: slots of classes that have come in the present session: most of them go in it, too
@@ -87,7 +87,7 @@ class Needs:
     def _grow(self) -> None:
         before = len(self.pods)
         more = max(64, before // 8)
-        self.amounts, self.minimum = (np.pad(each, ((0, 0), (0, more))) for each in (self.amounts, self.minimum))
+        self.amounts = np.pad(self.amounts, ((0, 0), (0, more)))
         counts = self.pods, self.waiting, self.taking, self.least
         self.pods, self.waiting, self.taking, self.least = (np.pad(each, (0, more)) for each in counts)
         facts = self.ready, self.holds, self.restless, self.outside
@@ -103,9 +103,10 @@ class Needs:
         self.least[slot] = max(1, job.min_member - job.ready_count) if session.keeps_gangs else 1
         self.outside[slot] = job.is_pending
         self.holds[slot], self.restless[slot] = len(job.pending) < len(job.tasks), _is_restless(session, job, tasks)
-        self.minimum[:, slot] = job.min_resources
-        self.minimum[PODS, slot] = 0.0
-        if len(templates) == 1:
+        if job.is_pending:
+            self.amounts[:, slot] = job.min_resources
+            self.amounts[PODS, slot] = 0.0
+        elif len(templates) == 1:
             self.amounts[:, slot] = templates[0].taken
         elif templates:
             self.amounts[:, slot] = np.min([template.taken for template in templates], axis=0)
@@ -113,7 +114,7 @@ class Needs:
             for template in tasks:
                 template.forget()
 
-    def enough(self, slots: Rows, room: Table, least: NDArray[np.int_]) -> Mask:
+    def enough(self, slots: Rows, room: Table, least: NDArray[np.int32]) -> Mask:
         """Which of these slots might find room [resource, node] for `least` pods of a job: by the resources of each node alone."""
         amounts = self.amounts[:, slots]
         columns = np.flatnonzero((amounts > 0).any(axis=1))
@@ -132,7 +133,7 @@ class Needs:
 
     def asks_for_less(self, slots: Rows, room: Vector) -> Mask:
         """Which of these slots ask for no more than this to be let in, of what they ask for at all."""
-        asked = self.minimum[:, slots]
+        asked = self.amounts[:, slots]
         mask: Mask = ((asked <= room[:, None] + EPSILON) | (asked == 0)).all(axis=0)
         return mask
 
@@ -175,6 +176,9 @@ class AtRest:
     def __init__(self, session: Session, needs: Needs, awake: Iterable[int]) -> None:
         self.needs = needs
         self.passes_over = False  #: whether an action has passed over the jobs that are still at rest
+        self._woken: list[
+            tuple[int, JobClass, Callable[[JobClass], bool] | None]
+        ] = []  #: since `rest_again`: their slots, and their `wakes`
         awake = set(awake)
         rests = session.policy.profiles is None and not session.observer.reads_all
         self._is_nobody: bool = not rests or len(awake) == len(needs.slots)  #: whether no job is at rest
@@ -237,8 +241,22 @@ class AtRest:
         mask: Mask = ~self._awake & ((self.needs.waiting > 0) | self.needs.outside)
         return mask
 
-    def wake(self, slot: int) -> None:
-        self._awake[slot] = True
+    def wake(self, slot: int, alike: JobClass, among: list[JobClass]) -> None:
+        self._woken.append((slot, alike, alike.wakes))
+        self._awake[slot], alike.wakes = True, None
+        among.append(alike)
+
+    def rest_again(self, session: Session) -> None:
+        """Let those rest again that were woken in vain. If an action had passed over them, what was noted since is not reported anyway."""
+        if not self._woken:
+            return
+        moved = {task.job for task, first in session.moves.items() if task.status != first.before}
+        for slot, alike, wakes in self._woken:
+            is_whole = len(alike.members) == len(self.needs.members[slot])
+            if alike.passed_over and is_whole and moved.isdisjoint([member.job for member in alike.members]):
+                self._awake[slot], alike.wakes = False, wakes
+        self._woken.clear()
+        session.alike[:] = [alike for alike in session.alike if alike.wakes is None]
 
 
 def _has_no_queue(job: Job) -> bool:

@@ -46,7 +46,5 @@ class EnqueueableJobs:
         assert queue is not None
         if not self._may_enter(queue, np.array([slot]))[0]:
             return False
-        self._resting.wake(slot)
-        alike.wakes = None
-        self._session.alike.append(alike)
+        self._resting.wake(slot, alike, self._session.alike)
         return True

@@ -136,6 +136,7 @@ class Session(Questions):
     def run(self, action: Action) -> None:
         """Run an action. What an action from outside has not committed when it fails is undone, and the decisions name the failure."""
         self.observer.begins(Stage.ACTION, action)
+        self.rest_again()
         try:
             action.run(self)
         except Exception as error:
@@ -198,6 +199,11 @@ class Session(Questions):
     def resting(self) -> AtRest:
         """The jobs that are not looked at, unless they are woken."""
         return self.job_classes.at_rest if self.job_classes is not None else AtRest(self, Needs(self.cluster.dimensions.width), ())
+
+    def rest_again(self) -> None:
+        """Let jobs rest again that were woken in vain."""
+        if self.job_classes is not None:
+            self.job_classes.at_rest.rest_again(self)
 
     def at_rest(self) -> Unsaid:
         """The jobs that were not looked at."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import PODS, Job, Mask, NDArray, Queue, Rows, Table, Vector
+from pumice.scheduler.model import Job, Mask, NDArray, Queue, Rows, Table, Vector
 
 QUICK = 2_000_000  #: so many comparisons of a job with a node cost less than to try a few jobs
 
@@ -160,9 +160,7 @@ class StartableJobs:
         if not self._needs.holds[slot] and not self._may(alike.first):
             return False
         self._tried = changes
-        self._resting.wake(slot)
-        alike.wakes = None
-        self._session.alike.append(alike)
+        self._resting.wake(slot, alike, self._session.alike)
         return True
 
     def _evicts_nobody(self, slot: int, job: Job) -> bool:
@@ -221,7 +219,7 @@ class StartableJobs:
             if self._least_to_take is not None:
                 self._hopeful[some] &= self._has_room(some, self._session.preemptive_room(queue), self._least_to_take)
 
-    def _has_room(self, slots: Rows, room: Vector | None, least: NDArray[np.int_]) -> Mask:
+    def _has_room(self, slots: Rows, room: Vector | None, least: NDArray[np.int32]) -> Mask:
         """Which of these slots have room for `least` pods in their queue."""
         assert room is not None
         return self._needs.enough(slots, room[:, None], least[slots])
