@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from pumice.api.annotations import ESTIMATE, GPU_INDEX, USER
+from pumice.api.core import Node
 from pumice.api.errors import InputError
+from pumice.api.structs import convert
 from pumice.api.volcano import NetworkTopology
 from pumice.simulate.inputs import Source, nodes_of_pools, source
 from pumice.simulate.workload import group_of
@@ -158,6 +160,15 @@ def test_a_page_draws_the_same_for_the_same_seed_and_its_kinds_are_independent(t
     assert again == [work.submit for work in by_kind["train"]]
 
 
+def test_jobs_with_fewer_pods_than_their_minimum_are_left_out(tmp_path: Path) -> None:
+    text = "jobs:\n- {count: 20, arrivals: {every: 1m}, pods: {choice: {1: 1, 4: 1}}, minimum: 2, run: 1, request: {cpu: 1}}\n"
+    path = tmp_path / "page.yaml"
+    path.write_text(text)
+    workload = Source("yaml", str(path)).read(nodes_of_pools("1x8cpu"))
+    found = list(workload.jobs)
+    assert {work.pods for work in found} == {4} and workload.left_out == {"fewer pods than the minimum": 20 - len(found)}
+
+
 SWF = "1 0 -1 10 2 -1 -1 2 10 -1 1 1 1 -1 1 -1 -1 -1\n"
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n"
 OPENB = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
@@ -168,6 +179,7 @@ OPENB = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
     [
         ("swf", "; MaxProcs: 4\n1 2 3\n", "f:2: is no record of 18 numbers"),
         ("swf", "; MaxProcs: 4\n" + SWF.replace("10 2", "ten 2", 1), "f:2: is no record of 18 numbers"),
+        ("swf", "; MaxProcs: 4\n" + SWF.replace("10 2", "nan 2", 1), "f:2: is no record of 18 numbers"),
         ("philly", PHILLY + "yesterday,1,1,1,a\n", 'f:2: timestamp: "yesterday" is not a time; write one such as 2017-10-09 07:01:55'),
         ("philly", PHILLY + "2017-10-09 07:01:55,1,0,1,a\n", "f:2: num_gpus: 0 is out of range; it must be at least 1"),
         ("philly", PHILLY + "2017-10-09 07:01:55,1,1\n", "f:2: 3 cells below 5 columns"),
@@ -177,6 +189,23 @@ OPENB = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
         ("openb", OPENB + "p,4,1,2,500\n", "f:2: gpu_milli: 500 of each of 2 GPUs; a pod of several GPUs takes whole ones, 1000"),
         ("openb", OPENB + "p,4,1,1,1500\n", "f:2: gpu_milli: 1500 is more than a whole GPU, 1000"),
         ("yaml", "jobs:\n- {arival: 1}\n", 'f:2: document 1, jobs[0].arival: there is no setting "arival"; did you mean "arrivals"?'),
+        *(
+            ("yaml", f"jobs:\n- {{count: 2, arrivals: {come}, run: 1, request: {{cpu: 1}}{more}}}\n", message)
+            for come, more, message in (
+                ("{bursts: 1/h, size: 0}", "", "arrivals: size must be at least 1"),
+                ("{poisson: inf/h}", "", 'arrivals: "inf/h" is no rate; write one such as 20/h, 3/m or 2/d'),
+                ("{every: 1m}", ", pods: {choice: {1: 0}}", "pods: weights of a choice are numbers, none below 0 and not all 0"),
+                ("{every: 1m}", ", pods: {choice: {1: -1, 2: 2}}", "pods: weights of a choice are numbers, none below 0 and not all 0"),
+                ("{every: 1m}", ", estimate: -2", "estimate: -2 is out of range; write how many times as much, such as 1.5"),
+                ("{every: 1m}", "}\nfaults: {stragglers: {share: 1, factor: -1}", "stragglers: -1 is out of range"),
+                ("{every: 1m}", "}\nfaults: {estimates: {lognormal: -1, sigma: 1}", "estimates: -1 is out of range"),
+                (
+                    "{every: 1m}, name: a",
+                    "}\n- {name: a, arrivals: {at: [0]}, run: 1, request: {cpu: 1}",
+                    'two kinds of jobs are called "a"; give each a `name:` of its own',
+                ),
+            )
+        ),
         ("yaml", "a: 1\n", "f: is no workload; write a mapping with `jobs:`, a list of kinds of jobs"),
         (
             "yaml",
@@ -231,6 +260,18 @@ def test_sources_are_named_with_their_format() -> None:
             except InputError as error:
                 assert message in str(error)
                 raise InputError(str(error)) from None
+
+
+def test_a_time_with_an_offset_from_utc_is_read_as_it_stands(tmp_path: Path) -> None:
+    found = jobs(tmp_path / "f.csv", PHILLY + "2017-10-09 07:00:00,1,1,1,a\n2017-10-09T09:00:10+02:00,1,1,1,a\n", "philly")
+    assert [work.submit for work in found] == [0, 10]
+
+
+def test_jobs_of_a_log_run_on_nodes_that_have_processors(tmp_path: Path) -> None:
+    (tmp_path / "f.swf").write_text(SWF)
+    bare = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}, "status": {"allocatable": {"memory": "1Gi"}}}
+    workload = Source("swf", str(tmp_path / "f.swf")).read([convert(bare, Node), *nodes_of_pools("1x4cpu")])
+    assert [work.pods for work in workload.jobs] == [2] and not workload.left_out
 
 
 def test_jobs_out_of_order_are_refused(tmp_path: Path) -> None:

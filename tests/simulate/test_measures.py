@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from pumice.cli.main import cli
 from pumice.simulate.measures import distribution
+from pumice.simulate.result_sentences import of_run
 from pumice.simulate.time_series import by_weight, jains_index
 
 STATISTICS = ["mean", "p50", "p90", "p95", "p99", "max"]
@@ -74,3 +75,21 @@ def test_percentiles_are_the_smallest_values_that_so_many_do_not_exceed(weights:
     found = distribution([3.0, 1.0, 2.0], None if weights is None else [weights[2], weights[0], weights[1]])
     assert (found["p50"], found["max"], found["mean"]) == (middle, 3.0, 2.0 if weights is None else 2.7)
     assert distribution([]) == dict.fromkeys(STATISTICS)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "waiting", "wait", "sentence"),
+    [
+        (0, 0, {}, "No jobs were simulated."),
+        (3, 3, {"max": None}, "3 jobs never started."),
+        (3, 1, {"max": 0.0}, "None of the 2 jobs that started waited. 1 job never started."),
+        (3, 0, {"max": 0.0}, "None of the 3 jobs waited."),
+        (
+            *(3, 1, {"max": 9.0, "p50": 0.0, "p95": 9.0}),
+            "Half of the 2 jobs that started did not wait, one in twenty waited 9 s or longer. 1 job never started.",
+        ),
+    ],
+)
+def test_a_run_is_told_in_words_also_where_nobody_started(jobs: int, waiting: int, wait: dict[str, Any], sentence: str) -> None:
+    measures = {"jobs": jobs, "waiting": waiting, "wait": wait, "utilisation": {}, "evictions": 0}
+    assert of_run({"measures": measures}) == sentence

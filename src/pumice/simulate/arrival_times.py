@@ -5,7 +5,7 @@ it is `peak` times the rate at midnight; `{bursts: 2/d, size: 50}`, that many jo
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from math import cos, pi
+from math import cos, inf, pi
 from random import Random
 from typing import Any
 
@@ -34,7 +34,7 @@ def rate(value: Any) -> float:
     """A rate such as 20/h, as a number per second. Raises ValueError."""
     count, slash, unit = str(value).partition("/")
     try:
-        if not slash or float(count) <= 0:
+        if not slash or not 0 < float(count) < inf:
             raise ValueError
         return float(count) / UNITS[unit]
     except (ValueError, KeyError):
@@ -100,6 +100,8 @@ def _diurnal(given: Mapping[str, Any]) -> Instants:
 
 def _bursts(given: Mapping[str, Any]) -> Instants:
     often, size = rate(given["bursts"]), int(given.get("size", 10))
+    if size < 1:
+        raise ValueError("size must be at least 1")
 
     def instants(random: Random) -> Iterator[float]:
         now = 0.0

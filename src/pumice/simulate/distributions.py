@@ -5,6 +5,7 @@ weights).
 """
 
 from collections.abc import Callable, Mapping
+from math import inf
 from random import Random
 from typing import Any, TypeVar
 
@@ -44,6 +45,8 @@ def _choice(value: Mapping[str, Any], read: Callable[[Any], Any]) -> Draw:
     if not isinstance(value["choice"], Mapping) or not value["choice"]:
         raise ValueError("choice is a mapping of values to weights")
     values, weights = [read(each) for each in value["choice"]], [float(weight) for weight in value["choice"].values()]
+    if min(weights) < 0 or not 0 < sum(weights) < inf:
+        raise ValueError("weights of a choice are numbers, none below 0 and not all 0")
     return lambda random: random.choices(values, weights)[0]
 
 

@@ -21,17 +21,20 @@ def of_run(summary: Mapping[str, Any]) -> str:
     """What the run was like, in a few sentences."""
     measures = summary["measures"]
     wait, jobs = measures.get("wait") or {}, measures["jobs"]
-    if not jobs or wait.get("max") is None:
+    if not jobs:
         return "No jobs were simulated."
-    if wait["max"] == 0:
-        sentences = [f"None of the {jobs:,} {plural(jobs, 'job')} waited."]
-    else:
+    never = measures.get("waiting", 0)
+    started = f"{jobs - never:,} {plural(jobs - never, 'job')}{' that started' if never else ''}"
+    sentences = []
+    if wait.get("max") == 0:
+        sentences = [f"None of the {started} waited."]
+    elif wait.get("max") is not None:
         half = f"waited at most {duration(wait['p50'])}" if wait["p50"] else "did not wait"
-        sentences = [f"Half of the {jobs:,} {plural(jobs, 'job')} {half}, one in twenty waited {duration(wait['p95'])} or longer."]
+        sentences = [f"Half of the {started} {half}, one in twenty waited {duration(wait['p95'])} or longer."]
     used = [f"{100 * share:.0f} % of the {name.upper()}s" for name in ("gpu", "cpu") if (share := measures["utilisation"].get(name))]
     sentences += [f"{' and '.join(used)} were in use on average."] if used else []
-    if measures.get("waiting"):
-        sentences.append(f"{measures['waiting']:,} never started.")
+    if never:
+        sentences.append(f"{never:,} {plural(never, 'job')} never started.")
     if measures["evictions"]:
         sentences.append(f"{measures['evictions']:,} {plural(measures['evictions'], 'pod was', 'pods were')} evicted.")
     return " ".join(sentences)

@@ -23,7 +23,8 @@ def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
     every = sum(amount.whole for each in cluster if (amount := (each.status.allocatable or {}).get(GPU)))
     for number, row in enumerate(csv_rows(path, ("timestamp", "duration", "num_gpus", "cluster")), 1):
         try:
-            submit = datetime.fromisoformat(row.text("timestamp")).replace(tzinfo=UTC).timestamp()
+            when = datetime.fromisoformat(row.text("timestamp"))
+            submit = (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
         except ValueError:
             row.wrong(f'timestamp: "{row.text("timestamp")[:40]}" is not a time; write one such as 2017-10-09 07:01:55')
         gpus = row.whole("num_gpus", 1)

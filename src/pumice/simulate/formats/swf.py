@@ -8,6 +8,7 @@ processors each, speed, memory in KiB. Jobs that were cancelled before they ran,
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
+from math import isfinite
 from pathlib import Path
 
 from pumice.api import InputError
@@ -80,7 +81,8 @@ def _own(path: str, header: dict[str, str]) -> list[Node]:
 
 
 def _processors(each: Node) -> int:
-    return (each.status.allocatable or {})["cpu"].whole
+    offered = (each.status.allocatable or {}).get("cpu")
+    return offered.whole if offered is not None else 0
 
 
 def _header(path: str) -> dict[str, str]:
@@ -106,7 +108,7 @@ def _jobs(path: str, processors: int, one_node: bool, left_out: Counter[str]) ->
             values = [float(cell) for cell in cells]
         except ValueError:
             values = []
-        if len(values) < FIELDS:
+        if len(values) < FIELDS or not all(map(isfinite, values)):
             raise InputError(f"is no record of {FIELDS} numbers", where=path, line=number)
         asked = int(values[ASKED] if values[ASKED] > 0 else values[USED])
         if why := _cannot_run(values, asked, processors):

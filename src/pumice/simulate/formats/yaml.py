@@ -1,5 +1,6 @@
 """A workload in a YAML file: kinds of jobs, when they come, how large they are, how long they run. docs/simulate.md shows one."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -51,15 +52,17 @@ def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
     end = page.read(("duration",), seconds) if "duration" in page.value else None
     kinds = page.kinds(endless=end is None)
     nodes = cluster if cluster is not None else page.nodes()
-    streams = [_jobs(kind, end, Random(f"{seed}/{number}/{kind.name}")) for number, kind in enumerate(kinds)]
-    return Workload(Path(path).name, merge(*streams, key=lambda work: work.submit), nodes, page.queues(), faults=page.faults())
+    left_out = Counter[str]()
+    streams = [_jobs(kind, end, Random(f"{seed}/{number}/{kind.name}"), left_out) for number, kind in enumerate(kinds)]
+    jobs = merge(*streams, key=lambda work: work.submit)
+    return Workload(Path(path).name, jobs, nodes, page.queues(), left_out=left_out, faults=page.faults())
 
 
 def nodes(path: str) -> list[Node]:
     return WorkloadFile(path).nodes()
 
 
-def _jobs(kind: JobKind, end: float | None, random: Random) -> Iterator[Work]:
+def _jobs(kind: JobKind, end: float | None, random: Random, left_out: Counter[str]) -> Iterator[Work]:
     instants = kind.arrivals(random)
     if end is not None:
         instants = takewhile(lambda instant: instant < end, instants)
@@ -68,6 +71,9 @@ def _jobs(kind: JobKind, end: float | None, random: Random) -> Iterator[Work]:
         estimate = run * kind.estimate(random) if kind.estimate else None
         roles = (role(kind.pods(random), kind.request),)
         queue, user, priority = kind.queue(random), kind.user(random), kind.priority(random)
+        if kind.minimum is not None and kind.minimum > roles[0].count:
+            left_out["fewer pods than the minimum"] += 1
+            continue
         yield Work(f"{kind.name}-{number:06d}", instant, run, roles, queue, user, priority, estimate, kind.minimum, kind.checkpoint)
 
 
@@ -119,7 +125,12 @@ class WorkloadFile:
         return Faults(**read)
 
     def kinds(self, *, endless: bool) -> list[JobKind]:
-        return [self._kind(("jobs", number), endless) for number in range(len(self.value["jobs"]))]
+        found: dict[str, JobKind] = {}
+        for number in range(len(self.value["jobs"])):
+            kind = self._kind(("jobs", number), endless)
+            if found.setdefault(kind.name, kind) is not kind:
+                raise self._document.error(f'two kinds of jobs are called "{kind.name}"; give each a `name:` of its own', ("jobs", number))
+        return [*found.values()]
 
     def _kind(self, place: Place, endless: bool) -> JobKind:
         given = self._at(place)
@@ -144,7 +155,7 @@ class WorkloadFile:
             arrivals=self.read((*place, "arrivals"), instants_of),
             count=self.read((*place, "count"), _whole) if "count" in given else None,
             run=drawn("run", seconds, 0),
-            estimate=drawn("estimate", float, 1) if "estimate" in given else None,
+            estimate=drawn("estimate", _factor, 1) if "estimate" in given else None,
             pods=drawn("pods", _positive, 1),
             minimum=self.read((*place, "minimum"), _whole) if "minimum" in given else None,
             request=self.read((*place, "request"), _request),
@@ -173,6 +184,13 @@ def _positive(value: Any) -> int:
     if not (number := _whole(value)):
         raise ValueError("must be at least 1")
     return number
+
+
+def _factor(value: Any) -> float:
+    """By how much something is multiplied. Raises ValueError."""
+    if not 0 <= (factor := float(value)) < 1e12:
+        raise ValueError(f"{value} is out of range; write how many times as much, such as 1.5")
+    return factor
 
 
 def _request(value: Any) -> dict[str, str | int]:
@@ -208,7 +226,7 @@ def _losses(often: str, back: str) -> Callable[[Any], Losses]:
 
 def _stragglers(value: Any) -> Stragglers:
     given = _taken(value, ("share", "factor"))
-    return Stragglers(_share(given["share"]), float(given["factor"]))
+    return Stragglers(_share(given["share"]), _factor(given["factor"]))
 
 
 def _breaks(value: Any) -> Breaks:
@@ -225,7 +243,7 @@ _FAULTS: dict[str, Callable[[Any], Any]] = {
     "seed": int,
     "nodes": _losses("lost", "back"),
     "stragglers": _stragglers,
-    "estimates": lambda value: draw_of(value, float),
+    "estimates": lambda value: draw_of(value, _factor),
     "scheduler": _losses("restarts", "away"),
     "clock": seconds,
     "events": _breaks,
