@@ -50,7 +50,7 @@ def test_a_node_found_by_bounds_is_the_first_of_the_best(nodes: list[tuple[float
     for task in made.tasks.values():
         candidates = np.array(data.draw(st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes))))
         candidates[data.draw(st.integers(0, len(nodes) - 1))] = True
-        totals = sum(rule.weight * rule.score(task.template, View(made.nodes)) for rule in scorers()[:2])
+        totals = sum(rule.weight * rule.score(rule.prepare(task), View(made.nodes)) for rule in scorers()[:2])
         best = np.where(candidates, totals, -np.inf).argmax()
         assert by_bounds.find(task.template, totals.item, candidates) in (-1, best)
         assert by_bounds.find(task.template, totals.item) in (-1, totals.argmax())
@@ -66,7 +66,7 @@ def test_bounds_are_no_less_than_scores(nodes: list[tuple[float, int]], pods: li
             kept = rule.bounds(made.nodes)
             bound = kept.of(task.template) if kept is not None else None
             if bound is not None:
-                assert (bound.most >= rule.score(task.template, View(made.nodes))).all()
+                assert (bound.most >= rule.score(rule.prepare(task), View(made.nodes))).all()
         made.move(task, status.ALLOCATED, place % len(nodes))
 
 

@@ -56,6 +56,13 @@ class TimedAsking(Asking):
         finally:
             self._spent["Predicate"] += time.perf_counter() - started
 
+    def refuses(self, rule: Filter, state: Any, table: Nodes, row: int) -> bool:
+        started = time.perf_counter()
+        try:
+            return rule.refuses(state, table, row)
+        finally:
+            self._spent["Predicate"] += time.perf_counter() - started
+
     def score(self, rule: Scorer, state: Any, nodes: View) -> Scores:
         started = time.perf_counter()
         try:

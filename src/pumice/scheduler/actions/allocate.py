@@ -29,6 +29,7 @@ class Allocate(Action):
     name = "allocate"
     reads_only_state = True
     places_gangs = True
+    plain_for_newcomers = True
     Args = AllocateArgs
 
     def run(self, session: Session) -> None:

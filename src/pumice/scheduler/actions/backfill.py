@@ -16,6 +16,7 @@ from pumice.scheduler.model import Job, Mask, Task, status
 class Backfill(Action):
     name = "backfill"
     reads_only_state = True
+    plain_for_newcomers = True
     Args = AllocateArgs
 
     def run(self, session: Session) -> None:

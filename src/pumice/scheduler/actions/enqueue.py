@@ -16,6 +16,7 @@ from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
 class Enqueue(Action):
     name = "enqueue"
     reads_only_state = True
+    plain_for_newcomers = True
 
     def run(self, session: Session) -> None:
         outside, why = session.cluster.not_enqueued, session.not_admitted

@@ -19,6 +19,7 @@ class Giveback(Action):
     name = "giveback"
     settles = True
     reads_only_state = True
+    plain_for_newcomers = True
 
     def run(self, session: Session) -> None:
         for alike in session.awake():

@@ -70,6 +70,7 @@ _came = attrgetter("created", "number")
 class InOrder(Action):
     name = "in-order"
     reads_only_state = True
+    plain_for_newcomers = True
     Args = InOrderArgs
     settles = True
     places_gangs = True

@@ -31,6 +31,7 @@ from pumice.scheduler.engine.view import Scores, View, all_of, any_of, touched
 from pumice.scheduler.model import EPSILON, Mask, Rows, Task
 
 NOTHING = -np.inf
+FEW_ROWS = 8  #: so few rows are quicker to ask about one by one
 FIT = "NodeResourcesFit"  #: kube-scheduler's name of the filter that refuses tasks that request too much
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class Evaluation:
         self._feasible = [common.feasible]  #: answers of the filters; those that read amounts are a part of their own
         if by_amounts := [pair for pair in self.filters if pair[0].reads_amounts]:
             self._feasible.append(FeasibleRows(self.cluster, by_amounts, self._asking))
-        self._position = self._scored = self._measured = -1
+        self._position = self._scored = self._measured = self._ranked = -1
         self._was_scored = False
         self._explained: tuple[int, Any] = (-1, None)
 
@@ -102,8 +103,8 @@ class Evaluation:
         return self._fits_now(row) and (not self.table.moving or self._fits_later(row))
 
     def _fits_now(self, row: int) -> bool:
-        idle = self.table.idle
-        return all(idle.item(column, row) > amount - EPSILON for column, amount in self.template.needs)
+        idle = self.table.idle_cells
+        return all(idle[column][row] > amount - EPSILON for column, amount in self.template.needs)
 
     def _fits_later(self, row: int) -> bool:
         room = self.table.row_future_idle(row).tolist()
@@ -146,6 +147,8 @@ class Evaluation:
                 self._node_scores = self._node_score(self._common.view(self.table))
             elif isinstance(rows, slice):
                 self._node_scores[rows] = self._score_of(rows.start)
+            elif len(rows) <= FEW_ROWS:
+                self._node_scores[rows] = [self._score_of(row) for row in rows.tolist()]
             else:
                 self._node_scores[rows] = self._node_score(self._common.view(self.table, rows))
             self._scored = self.cluster.log.position
@@ -240,6 +243,34 @@ class Evaluation:
         if row < 0:
             row = int((self.totals(candidates) if self.scorers else candidates).argmax())
         return row if self.rejected is None else -1
+
+    def best_with_room(self) -> int:
+        """The best of the rows that have room now and that no filter refuses; -1 if there is none. The totals of all rows are kept from
+        call to call, so that only rows that have changed are asked about. Needs `lasts`."""
+        log, levels = self.cluster.log, self._levels
+        rows = log.rows_since(self._ranked) if levels is not None and self._ranked >= 0 else None
+        if rows is None or len(rows) > FEW_ROWS:
+            self.refresh()
+            self._ranks = self.totals(self.admitted & self.fits_idle)
+        else:
+            for row in rows:
+                self._ranks[row] = self._rank(row, levels or ())
+        self._ranked = log.position
+        best = int(self._ranks.argmax())
+        return best if self._ranks[best] > NOTHING else -1
+
+    def _rank(self, row: int, levels: Sequence[float]) -> float:
+        """The total score of one row; NOTHING if it is no candidate."""
+        if not self._fits_now(row) or not all(part.admits(row) for part in self._feasible):
+            return NOTHING
+        return reduce(add, levels, self._score_of(row))
+
+    @cached_property
+    def _levels(self) -> list[float] | None:
+        """What each scorer adds that scores all nodes alike; None if there are others that do not look at each node by itself."""
+        statics = [(rule, state) for rule, state in self._other_scorers if rule.reach is Reach.STATIC and not rule.relative]
+        levels = [level for rule, state in statics if (level := self._static(rule).level(rule, state)) is not None]
+        return levels if len(levels) == len(self._other_scorers) else None
 
     def best_of_all(self) -> int:
         """The best row of all nodes if bounds find it without scores, it has room now and no filter refuses it: then the candidates need

@@ -73,6 +73,10 @@ class Evaluations:
             return Evaluation(task, Common(task, self._cluster, self._filters, self._scorers, self._asking))
         return self._kept.find(key) or self._kept.keep(key, self._lasting.take(key) or Evaluation(task, self._common(task, key)))
 
+    def lasting(self, task: Task) -> Evaluation | None:
+        """The evaluation for a task that an earlier session has left."""
+        return self._lasting.find(self.key(task))
+
     def keep_lasting(self) -> None:
         """Keep only the evaluations that later sessions may use. Called at the end of a session, and when claims change in it."""
         for key, evaluation in self._kept.kept.items():

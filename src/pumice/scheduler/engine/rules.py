@@ -82,6 +82,9 @@ class Asking:
     def refuse(self, rule: Filter, state: Any, nodes: View) -> Sequence[Refused]:
         return rule.refuse(state, nodes)
 
+    def refuses(self, rule: Filter, state: Any, table: Nodes, row: int) -> bool:
+        return rule.refuses(state, table, row)
+
     def score(self, rule: Scorer, state: Any, nodes: View) -> Scores:
         return rule.score(state, nodes)
 
@@ -102,6 +105,10 @@ class Filter(Rule):
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         """The nodes that may not take the task, by reason. If several filters refuse a node, the reason of the first one counts."""
         raise NotImplementedError
+
+    def refuses(self, state: Any, table: Nodes, row: int) -> bool:
+        """Whether `refuse` names one node, about which it is asked alone."""
+        return any(refused.where[0] for refused in self.refuse(state, View(table, slice(row, row + 1))))
 
 
 class Bound(NamedTuple):

@@ -68,9 +68,18 @@ class FeasibleRows:
     def admits(self, row: int) -> bool:
         """Whether none of the filters refuses a row. If only a few other rows have changed, the filters are not asked about those."""
         changed = self._cluster.log.rows_since(self._position) if self._position >= 0 else None
-        if changed is None or row in changed or len(changed) > FEW or Reach.CLUSTER in self._filters:
+        if changed is None or len(changed) > FEW or Reach.CLUSTER in self._filters:
             self.refresh()
+        elif row in changed:
+            return self._admits_now(row)
         return bool(self.admitted[row])
+
+    def _admits_now(self, row: int) -> bool:
+        """Whether a row is admitted, of which the filters that read what stands on it are asked, about this row alone."""
+        table, refuses = self._cluster.nodes, self._asking.refuses
+        if not table.alive[row] or (Reach.STATIC in self._bits and self._bits[Reach.STATIC][row]):
+            return False
+        return not any(refuses(rule, state, table, row) for rule, state in self._filters.get(Reach.NODE, ()))
 
     def _judge(self, reach: Reach, filters: Prepared, rows: Rows | slice | None) -> bool:
         """Ask filters about some rows (None: all), and return whether their answers have changed."""

@@ -56,6 +56,10 @@ class GroupCondition(Struct, frozen=True):
     message: str
 
 
+#: the condition of a gang that is ready
+GANG_READY = GroupCondition("Scheduled", "tasks in gang are ready to be scheduled", "")
+
+
 class GroupStatus(Struct, frozen=True):
     """The status of a PodGroup after the cycle."""
 

@@ -79,6 +79,10 @@ HOOKS: dict[str, Hook] = {
     "close": Hook(),
 }
 
+#: the hooks that may change what becomes of a job that waits alone, besides filters and scores
+NEWCOMER_HOOKS = {"open", "close", "job_valid", "job_enqueueable", "job_enqueued", "job_ready", "overused", "allocatable"}
+NEWCOMER_HOOKS |= {"pre_predicate", "best_node", "on_allocate"}
+
 #: the hooks through which a plugin gives its filters and scorers
 RULE_HOOKS = ("filters", "filter", "filter_node", "scorers", "score", "score_node")
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import PLAINLY
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import Cluster, Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
@@ -33,11 +36,21 @@ def keep_evaluations(session: Session, evaluations: Evaluations) -> None:
         session.cluster.memory[MEMORY] = basis, evaluations
 
 
+def evaluation_left(cluster: Cluster, policy: Policy, task: Task) -> Evaluation | None:
+    """The evaluation that earlier sessions have left for such tasks, if it still holds."""
+    basis, found = cluster.memory.get(MEMORY, (None, None))
+    return found.lasting(task) if basis is not None and basis == _state(cluster, policy) else None
+
+
 def _basis(session: Session) -> tuple[Any, ...] | None:
     """What evaluations depend on besides the tasks on nodes; None if they do not outlive the session."""
-    cluster = session.cluster
     is_watched = session.observer.needs_full_cycles or session.observer.asking is not PLAINLY
     policy = session.policy
-    if is_watched or cluster.with_pod_affinity or not (policy.shortcuts and policy.rules_last and session.plugins.are_trusted):
+    if is_watched or session.cluster.with_pod_affinity or not (policy.shortcuts and policy.rules_last and session.plugins.are_trusted):
         return None
-    return policy, cluster.nodes.version, cluster.versions.copy(), len(cluster.dimensions.names), cluster.dimensions.width
+    return _state(session.cluster, policy)
+
+
+def _state(cluster: Cluster, policy: Policy) -> tuple[Any, ...]:
+    nodes, dimensions = cluster.nodes, cluster.dimensions
+    return policy, bool(cluster.with_pod_affinity), nodes.version, cluster.versions.copy(), len(dimensions.names), dimensions.width

@@ -17,7 +17,8 @@ from pumice.scheduler.framework.hooks import HOOKS
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.plugin_rules import filters_of, scorers_of
-from pumice.scheduler.model import Job, Task
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import Cluster, Job, Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
@@ -92,6 +93,12 @@ class OpenPlugins:
             plugin.open(session)
             session.observer.ends(Stage.OPEN, plugin)
         return kept
+
+    @staticmethod
+    def left(cluster: Cluster, policy: Policy) -> list[Plugin] | None:
+        """The plugins of the session before, which are not open now; None if it has left none, or those of another policy."""
+        kept: OpenPlugins | None = cluster.memory.get(MEMORY)
+        return kept.everyone if kept is not None and kept._policy is policy else None
 
     def release(self) -> None:
         """Keep the plugins for the next session, if it may use them. Called when nobody asks them about this one

@@ -16,6 +16,7 @@ from pumice.api import did_you_mean
 from pumice.scheduler.framework.hooks import HOOKS
 
 if TYPE_CHECKING:
+    from pumice.scheduler.framework.newcomer import Newcomer
     from pumice.scheduler.framework.session import Session
     from pumice.scheduler.model import Job, Mask, Task
 
@@ -63,6 +64,12 @@ class Plugin:
     def next_turn(self, session: Session) -> float:
         """When the plugin's answers next change by time alone, in seconds since 1970; inf for never. Asked only if `reads_only_state`."""
         return inf
+
+    def welcomes(self, newcomer: Newcomer) -> bool:
+        """Whether all that the plugin does in a cycle with this newcomer and nothing else to decide is to let it in, and to let it start on
+        its best node, wherever that is. Asked while the plugin is not open. Only plugins that define it are asked, and those with none of
+        the hooks that it is about (`NEWCOMER_HOOKS`)."""
+        return True
 
     def exposes(self) -> Iterable[Job] | None:
         """The jobs whose tasks the plugin might let go, by `preemptable` or `reclaimable`, in an action that evicts and begins now: no pods

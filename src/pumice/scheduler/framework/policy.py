@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct, field
 
 from pumice.api.volcano import PodGroup
-from pumice.scheduler.framework.hooks import HOOKS, RULE_HOOKS
+from pumice.scheduler.framework.hooks import HOOKS, NEWCOMER_HOOKS, RULE_HOOKS
 from pumice.scheduler.framework.plugin import NoArgs, Plugin
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class Action:
     Args: ClassVar[type[Struct]] = NoArgs
     settles: ClassVar[bool] = False  #: a second run would add nothing until something changes
     places_gangs: ClassVar[bool] = False  #: it gives idle room to the pods of PodGroups, gang by gang
+    plain_for_newcomers: ClassVar[bool]  #: with a newcomer (`newcomer_cycle.py`) it does nothing but let it in, or bind it to the best node
     reads_only_state: ClassVar[bool]  #: what it does follows from kept state and plugins, or it sets `went_by_clock`
 
     def __init__(self, args: Any = None) -> None:
@@ -102,6 +103,15 @@ class Policy(Struct, frozen=True, dict=True):
         """Whether later sessions may use the filters and scorers that its plugins gave an earlier session."""
         givers = {self.choices[number].plugin for hook in RULE_HOOKS for tier in self.takers.get(hook, ()) for number in tier}
         return all(vars(giver).get("rules_last") for giver in givers)
+
+    @cached_property
+    def places_newcomers(self) -> bool:
+        """Whether it is known of all actions and plugins what they do with a newcomer, which is to place it."""
+        are_plain = all(vars(type(action)).get("plain_for_newcomers") for action in self.actions)
+        plugins = (choice.plugin for choice in self.choices)
+        are_known = all("welcomes" in vars(plugin) or NEWCOMER_HOOKS.isdisjoint(plugin.hooks()) for plugin in plugins)
+        keeps = self.shortcuts and self.reads_only_state and self.rules_last and self.profiles is None and not self.gathering_s
+        return keeps and are_plain and are_known and self.has_placer
 
     @property
     def reads_volcano(self) -> bool:

@@ -124,6 +124,11 @@ class Cluster(KeptSums):
         plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
         return f"the input has no {plural}; say `pumice cycle --from-cluster` or add {plural.lower()} to the dump"
 
+    @property
+    def knows_all_nodes(self) -> bool:
+        """Whether every pod that has a node has one that is known."""
+        return not self._on_unknown_nodes
+
     def _put_node(self, node: Any) -> None:
         row = self.nodes.put(node)
         for task in self._on_unknown_nodes.pop(node.metadata.name, {}).values():

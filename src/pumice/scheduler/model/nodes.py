@@ -75,9 +75,9 @@ class Nodes:
             alive[:old], cordoned[:old] = self._alive[:old], self._cordoned[:old]
         self._alive, self._cordoned = alive, cordoned
         self._capacity = rows
-        self._used_cells, self._idle_cells = cells(self._used), cells(self._idle)
-        self._releasing_cells, self._pipelined_cells = cells(self._releasing), cells(self._pipelined)
-        self._used_for_filters_cells, self._nonzero_cells = cells(self._used_for_filters), cells(self._nonzero_used)
+        self.allocatable_cells, self.used_cells, self.idle_cells = cells(self._allocatable), cells(self._used), cells(self._idle)
+        self.releasing_cells, self.pipelined_cells = cells(self._releasing), cells(self._pipelined)
+        self.used_for_filters_cells, self.nonzero_cells = cells(self._used_for_filters), cells(self._nonzero_used)
         self._view()
 
     def _view(self) -> None:
@@ -241,9 +241,9 @@ class Nodes:
         if task.status == status.PIPELINED:
             self._moving += int(sign)
             for column, amount in needs:
-                self._pipelined_cells[column][row] += amount * sign
+                self.pipelined_cells[column][row] += amount * sign
             return
-        used, idle = self._used_cells, self._idle_cells
+        used, idle = self.used_cells, self.idle_cells
         for column, amount in needs:
             change = amount * sign
             used[column][row] += change
@@ -251,7 +251,7 @@ class Nodes:
         if task.status == status.RELEASING:
             self._moving += int(sign)
             for column, amount in needs:
-                self._releasing_cells[column][row] += amount * sign
+                self.releasing_cells[column][row] += amount * sign
 
     def show(self, task: Task, row: int, sign: float) -> None:
         """Count a task (sign 1), or no longer count it (-1), in the sums that filters and scores see."""
@@ -262,7 +262,7 @@ class Nodes:
             self._show(task, row, sign)
 
     def _show(self, task: Task, row: int, sign: float) -> None:
-        template, cells, (cpu, memory) = task.template, self._used_for_filters_cells, self._nonzero_cells
+        template, cells, (cpu, memory) = task.template, self.used_for_filters_cells, self.nonzero_cells
         for column, amount in template.needs:
             cells[column][row] += amount * sign
         cpu[row] += template.scoring_cpu * sign

@@ -43,6 +43,8 @@ class Queue:
         self.guarantee: Vector = dimensions.vector(spec.guarantee.resource if spec and spec.guarantee else None)
         self.deserved: Vector = dimensions.vector(spec.deserved if spec else None)  #: from the object; for the plugin capacity
         self.deserves: Mask = ~np.isnan(dimensions.vector(spec.deserved if spec else None, missing=np.nan))  #: what `deserved` names
+        #: whether it is guaranteed some resource, or never has more than some amount of one, or no part of what is shared by weight
+        self.is_bounded = bool(self.guarantee.any() or (capability < np.inf).any()) or self.weight <= 0
         self.annotations = (self.wire.metadata.annotations if self.wire else None) or {}
 
     @property

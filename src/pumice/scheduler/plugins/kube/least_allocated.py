@@ -28,12 +28,13 @@ class LeastAllocated(ResourceScorer):
             return super().score_one(template, table, row)
         total = counted = 0
         for column, amount in ((CPU, template.newcomer_cpu), (MEMORY, template.newcomer_memory)):
-            capacity = table.allocatable.item(column, row)
+            capacity = table.allocatable_cells[column][row]
             if capacity > 0:
-                room = capacity - (table.nonzero_used.item(column, row) + amount)
-                total += floor(max(room, 0.0) * MAX_SCORE / capacity)
+                room = capacity - (table.nonzero_cells[column][row] + amount)
+                if room > 0:
+                    total += floor(room * MAX_SCORE / capacity)
                 counted += 1
-        return float(total // max(counted, 1))
+        return float(total // (counted or 1))
 
     def bounds(self, table: Nodes) -> Bounds | None:
         is_plain = self.resources == DEFAULT_RESOURCES and table.least(CPU) > 0 and table.least(MEMORY) > 0

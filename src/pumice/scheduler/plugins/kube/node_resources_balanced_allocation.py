@@ -27,6 +27,25 @@ DEFAULT_RESOURCES = ("cpu", "memory")
 MOST_APART = MAX_SCORE / 2  #: by how much the score falls if one of two resources is used up and the other is not used at all
 
 
+class Counted:
+    """What counts for a pod: the columns of resources, and what it requests of them. Found out when a node is first scored."""
+
+    __slots__ = ("_template", "_width", "amounts", "columns")
+
+    def __init__(self, template: Template) -> None:
+        self._template, self._width = template, -1
+
+    def read(self, table: Nodes, resources: Sequence[str]) -> tuple[Sequence[int], Sequence[float]]:
+        names = table.dimensions.names
+        if self._width != len(names):
+            request, columns = self._template.request.tolist(), table.dimensions.columns
+            named = [(name, columns.get(name)) for name in resources]
+            self.columns = tuple([c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or request[c] > 0)])
+            self.amounts = [request[column] for column in self.columns]
+            self._width = len(names)
+        return self.columns, self.amounts
+
+
 class BalancedAllocation(Scorer):
     name = "NodeResourcesBalancedAllocation"
     reach = Reach.NODE
@@ -37,11 +56,11 @@ class BalancedAllocation(Scorer):
         self.weight = weight
         self.compare = compare
 
-    def prepare(self, task: Task) -> Any:
-        return task.template
+    def prepare(self, task: Task) -> Counted:
+        return Counted(task.template)
 
-    def score(self, template: Any, nodes: View) -> Scores:
-        counted, more = self._counted(template, nodes.table)
+    def score(self, state: Any, nodes: View) -> Scores:
+        counted, more = state.read(nodes.table, self.resources)
         if not any(more):
             return np.zeros(len(nodes))
         with_pod = _balance(nodes, counted, more)
@@ -51,21 +70,15 @@ class BalancedAllocation(Scorer):
         with_pod *= 0.5
         return np.floor(with_pod, out=with_pod)
 
-    def _counted(self, template: Template, table: Nodes) -> tuple[tuple[int, ...], list[float]]:
-        """The columns that count for a pod, and what it requests of them."""
-        request, columns = template.request.tolist(), table.dimensions.columns
-        named = [(name, columns.get(name)) for name in self.resources]
-        counted = tuple([c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or request[c] > 0)])
-        return counted, [request[column] for column in counted]
-
-    def score_one(self, template: Any, table: Nodes, row: int) -> float:
-        counted, more = self._counted(template, table)
-        has = [table.allocatable.item(column, row) for column in counted]
+    def score_one(self, state: Any, table: Nodes, row: int) -> float:
+        counted, more = state.read(table, self.resources)
+        allocatable, used_for_filters = table.allocatable_cells, table.used_for_filters_cells
+        has = [allocatable[column][row] for column in counted]
         if not all(has):
-            return super().score_one(template, table, row)
+            return super().score_one(state, table, row)
         if not any(more):
             return 0.0
-        used = [table.used_for_filters.item(column, row) for column in counted]
+        used = [used_for_filters[column][row] for column in counted]
         with_pod = _evenness_of(used, more, has)
         return floor((with_pod + 150.0 - _evenness_of(used, [0.0] * len(used), has)) * 0.5) if self.compare else with_pod
 
@@ -130,7 +143,7 @@ def _evenness(deviation: Scores) -> Scores:
 
 def _evenness_of(used: Sequence[float], more: Sequence[float], has: Sequence[float]) -> float:
     """The balance of one node, of which it has some of each resource."""
-    parts = [min((some + amount) / all_, 1.0) for some, amount, all_ in zip(used, more, has, strict=True)]
+    parts = [part if (part := (some + amount) / all_) < 1.0 else 1.0 for some, amount, all_ in zip(used, more, has, strict=True)]
     if len(parts) == 2:
         deviation = abs(parts[0] - parts[1]) * 0.5
     else:

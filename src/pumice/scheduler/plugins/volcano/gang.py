@@ -9,7 +9,7 @@ Where it is configured the action `giveback` runs last (actions/giveback.py).
 from collections.abc import Iterator
 from typing import Any
 
-from pumice.scheduler.framework.decisions import GroupCondition
+from pumice.scheduler.framework.decisions import GANG_READY, GroupCondition
 from pumice.scheduler.framework.hook_answers import (
     NOT_ENOUGH_PODS_OF_TASK,
     NOT_ENOUGH_RESOURCES,
@@ -19,6 +19,7 @@ from pumice.scheduler.framework.hook_answers import (
     Vote,
 )
 from pumice.scheduler.framework.job_status import fit_error
+from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, SubJob, Task, status
@@ -94,6 +95,9 @@ class Gang(Plugin):
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
         return candidates
 
+    def welcomes(self, newcomer: Newcomer) -> bool:
+        return True
+
     def close(self, session: Session) -> None:
         """Set a condition of every job that says whether its gang is ready."""
         for alike in session.together(session.cluster.changed):
@@ -101,7 +105,7 @@ class Gang(Plugin):
             if not job.tasks:
                 continue
             if job.is_ready:
-                session.conditions[job.uid] = GroupCondition("Scheduled", "tasks in gang are ready to be scheduled", "")
+                session.conditions[job.uid] = GANG_READY
             elif not _only_leaving(job):
                 session.conditions[job.uid] = GroupCondition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, self._complaint(session, job))
 

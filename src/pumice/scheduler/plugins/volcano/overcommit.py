@@ -6,6 +6,7 @@ from typing import Annotated
 from msgspec import Struct, field
 
 from pumice.scheduler.framework.hook_answers import Vote
+from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_and_allowed, lacking
 from pumice.scheduler.framework.session import Session
@@ -35,6 +36,9 @@ class Overcommit(Plugin):
     def _promised(self) -> Vector:
         nothing = self.session.cluster.dimensions.nothing()
         return as_vector(sum((queue.promised for queue in self.session.queues if queue.jobs), nothing))
+
+    def welcomes(self, newcomer: Newcomer) -> bool:
+        return newcomer.takes_little
 
     def job_enqueueable(self, job: Job) -> Vote:
         if not job.has_min_resources:

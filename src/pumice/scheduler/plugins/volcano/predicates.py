@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, View
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model import PODS, Task
+from pumice.scheduler.model import PODS, Nodes, Task
 from pumice.scheduler.plugins.kube.dynamic_resources import dynamic_resources
 from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityFilter
 from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter
@@ -52,6 +52,9 @@ class PodLimit(Filter):
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         return [Refused(nodes.allocatable[PODS] <= nodes.used_for_filters[PODS], self.reason)]
+
+    def refuses(self, state: Any, table: Nodes, row: int) -> bool:
+        return table.allocatable_cells[PODS][row] <= table.used_for_filters_cells[PODS][row]
 
 
 class Predicates(Plugin):

@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 from pumice.scheduler.framework.moved_jobs import MovedJobs
+from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, SubJob, Task, status
@@ -21,6 +22,9 @@ class Priority(Plugin):
         super().open(session)
         self._least_ready: float = inf  #: the least priority of jobs that have had ready pods in this session
         self._moved = MovedJobs(session.cluster)
+
+    def welcomes(self, newcomer: Newcomer) -> bool:
+        return True
 
     def job_order(self, job: Job) -> int:
         return -job.priority

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.moved_jobs import MovedJobs
+from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session
@@ -115,6 +116,11 @@ class Proportion(Plugin):
             requests = np.array([queue.held for queue in queues]) + as_vectors(queue.asking for queue in queues)
             parts = zip(queues, bounds.limit, self._deserved(bounds, requests), strict=True)
             self._shares = {queue.name: Share(queue, limit, deserved) for queue, limit, deserved in parts}
+
+    def welcomes(self, newcomer: Newcomer) -> bool:
+        """Whether no queue has bounds of its own, and all get what they ask for: then each deserves just that."""
+        cluster = newcomer.cluster
+        return newcomer.takes_little and cluster.knows_all_nodes and not any(queue.is_bounded for queue in cluster.queues.values())
 
     def _deserved(self, bounds: QueueBounds, requests: Table) -> Table:
         """What each queue deserves. It stays the same while pods only move from what their queue asks for to what it holds."""
