@@ -97,6 +97,19 @@ def test_a_name_that_is_generated_is_the_one_that_the_webhook_saw(wire: Wire, pr
     assert program.asked[0][1]["object"]["metadata"]["uid"] == made["metadata"]["uid"]
 
 
+def test_an_eviction_that_webhooks_are_asked_about_uses_up_one_disruption(wire: Wire, program: Program) -> None:
+    register(wire, "validating", program.hook("/see", ON_MAPS | {"resources": ["pods"], "operations": ["DELETE"]}))
+    space = "/api/v1/namespaces/default"
+    wire.ask("POST", f"{space}/pods", {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}})
+    merge = "application/merge-patch+json"
+    wire.ask("PATCH", f"{space}/pods/p/status", {"status": {"phase": "Running"}}, merge)
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    wire.ask("POST", budgets, {"metadata": {"name": "b"}, "spec": {"selector": {}}})
+    wire.ask("PATCH", f"{budgets}/b/status", {"status": {"observedGeneration": 1, "disruptionsAllowed": 2}}, merge)
+    assert wire.ask("POST", f"{space}/pods/p/eviction", {"metadata": {"name": "p"}})[0] == 201
+    assert len(program.asked) == 1 and wire.ask("GET", f"{budgets}/b")[1]["status"]["disruptionsAllowed"] == 1
+
+
 def test_a_validating_webhook_refuses_in_its_own_words(wire: Wire, program: Program) -> None:
     register(wire, "validating", program.hook("/no", ON_MAPS))
     program.answer = lambda path, request: {"allowed": False, "warnings": ["be careful"], "status": {"message": "not today", "code": 409}}

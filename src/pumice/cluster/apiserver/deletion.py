@@ -91,8 +91,15 @@ def is_finished(kind: ServedKind, obj: Object) -> bool:
 
 
 def delete(
-    store: Store, kind: ServedKind, name: str, namespace: str, delete_options: DeleteOptions, options: WriteOptions
+    store: Store,
+    kind: ServedKind,
+    name: str,
+    namespace: str,
+    delete_options: DeleteOptions,
+    options: WriteOptions,
+    why: Object | None = None,
 ) -> tuple[Object, bool]:
+    """See `Store.delete`. `why` is a condition that says why a pod is deleted."""
     key = (namespace if kind.namespaced else "", name)
     old = store.storage.get(kind.storage, key)
     if old is None:
@@ -106,6 +113,9 @@ def delete(
     grace_s = _grace_s(kind, old, delete_options)
     _set_finalizers(kind, metadata, delete_options)
     obj = old | {"metadata": metadata}
+    if why is not None:
+        now = old.get("status") or {}
+        obj["status"] = now | {"conditions": [*(one for one in now.get("conditions") or () if one.get("type") != why["type"]), why]}
     held = bool(metadata.get("finalizers")) or _is_held_by_spec(kind, old)
     is_new = not metadata.get("deletionTimestamp") or grace_s < metadata.get("deletionGracePeriodSeconds", 0)
     if is_new and (held or kind.resource == "pods"):

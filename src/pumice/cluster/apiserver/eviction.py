@@ -13,7 +13,7 @@ from pumice.api.json_objects import is_true
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission.attributes import WriteOptions
-from pumice.cluster.apiserver.deletion import DeleteOptions
+from pumice.cluster.apiserver.deletion import DeleteOptions, delete
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
@@ -25,6 +25,7 @@ _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 def evict(store: Store, namespace: str, name: str, delete_options: DeleteOptions, options: WriteOptions) -> Object:
     pod = store.get("pods", name, namespace)
     phase = (pod.get("status") or {}).get("phase")
+    spent: Object | None = None
     if phase not in ("Succeeded", "Failed", "Pending") and not pod["metadata"].get("deletionTimestamp"):
         budgets = [budget for budget in store.all("poddisruptionbudgets.policy", namespace) if _covers(budget, pod)]
         if len(budgets) > 1:
@@ -32,8 +33,13 @@ def evict(store: Store, namespace: str, name: str, delete_options: DeleteOptions
                 500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
             )
         if budgets and not _spares_unready(budgets[0], pod):
-            _spend(store, budgets[0], pod, options)
-    store.delete("pods", name, namespace, delete_options, options)
+            _refuse(budgets[0])
+            spent = budgets[0]
+    why = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+    why["lastTransitionTime"] = rfc3339(store.now())
+    delete(store, store.kind("pods"), name, namespace, delete_options, options, why)
+    if spent is not None and not options.dry_run:  # only now, as the write is begun again if a webhook must be asked
+        _spend(store, spent, pod)
     return pod
 
 
@@ -52,7 +58,8 @@ def _spares_unready(budget: Object, pod: Object) -> bool:
     return bool(now.get("currentHealthy", 0) >= now.get("desiredHealthy", 0) > 0)
 
 
-def _spend(store: Store, budget: Object, pod: Object, options: WriteOptions) -> None:
+def _refuse(budget: Object) -> None:
+    """Raise StatusError if the budget allows no disruption."""
     name, now = budget["metadata"]["name"], budget.get("status") or {}
     if now.get("observedGeneration", 0) < budget["metadata"].get("generation", 1):
         cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {name} is still being processed by the server."}
@@ -61,10 +68,13 @@ def _spend(store: Store, budget: Object, pod: Object, options: WriteOptions) -> 
         needed, healthy = now.get("desiredHealthy", 0), now.get("currentHealthy", 0)
         text = f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
         raise status.too_many_requests(_REFUSED, 0, [{"reason": "DisruptionBudget", "message": text}])
+
+
+def _spend(store: Store, budget: Object, pod: Object) -> None:
+    metadata, now = budget["metadata"], budget.get("status") or {}
     spent = now | {
         "disruptionsAllowed": now["disruptionsAllowed"] - 1,
         "disruptedPods": {**(now.get("disruptedPods") or {}), pod["metadata"]["name"]: rfc3339(store.now())},
     }
-    changed = budget | {"metadata": dict(budget["metadata"]), "status": spent}
-    if not options.dry_run:
-        store.put_trusted("poddisruptionbudgets.policy", (budget["metadata"]["namespace"], name), changed)
+    changed = budget | {"metadata": dict(metadata), "status": spent}
+    store.put_trusted("poddisruptionbudgets.policy", (metadata["namespace"], metadata["name"]), changed)

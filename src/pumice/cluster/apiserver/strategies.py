@@ -242,7 +242,9 @@ _TABLE = {
     "jobs.batch": Strategy(begin_job, default_job, object_checks.job_causes),
     "cronjobs.batch": Strategy(_no_status, default_cron_job, object_checks.cron_job_causes),
     "horizontalpodautoscalers.autoscaling": Strategy(_no_status, default_autoscaler, object_checks.autoscaler_causes),
-    "poddisruptionbudgets.policy": Strategy(_no_status, causes=object_checks.budget_causes),
+    "poddisruptionbudgets.policy": Strategy(
+        started(currentHealthy=0, desiredHealthy=0, disruptionsAllowed=0, expectedPods=0), causes=object_checks.budget_causes
+    ),
     "priorityclasses.scheduling.k8s.io": Strategy(default=_OF_PRIORITIES, causes=object_checks.priority_class_causes),
     **dict.fromkeys(group_checks.GROUPS, Strategy(started(), group_checks.default_group)),
     group_checks.WORKLOADS: Strategy(default=group_checks.default_workload),

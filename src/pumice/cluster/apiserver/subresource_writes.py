@@ -66,6 +66,8 @@ def _with_status(kind: ServedKind, obj: Object, old: Object) -> Object:
         kept = ("ownerReferences", "labels") if kind.resource == "deployments.apps" else ("ownerReferences",)
         for field in kept:
             _keep_field(obj["metadata"], old["metadata"], field)
+    if kind.resource == "pods" and (quality := (old.get("status") or {}).get("qosClass")):
+        obj.setdefault("status", {}).setdefault("qosClass", quality)
     return obj
 
 

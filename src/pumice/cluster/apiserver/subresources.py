@@ -100,6 +100,8 @@ class Subresources:
         stated = body.get("deleteOptions") or {}
         if not isinstance(stated, dict):
             raise status.bad_request("deleteOptions: not an object")
+        if _name_in(body) != target.name:
+            raise status.bad_request("name in URL does not match name in Eviction object")
         options, delete_options = options_of(request), deletion.read_delete_options(stated, {})
         options.dry_run = options.dry_run or delete_options.dry_run
         self._admitted(request, target, body, dry_run=options.dry_run)
@@ -165,11 +167,18 @@ class Subresources:
         return forwarding.SocketForward(request, protocol, pod, self._containers, forwarding.ports_of(request))
 
 
+def _name_in(body: Object) -> Any:
+    metadata = body.get("metadata")
+    return metadata.get("name") if isinstance(metadata, dict) else None
+
+
 def bind(store: Store, body: Object, namespace: str, name: str, options: WriteOptions) -> None:
     """Bind a pod as the Binding in `body` requests. Raises StatusError."""
     metadata, wanted = body.get("metadata") or {}, body.get("target") or {}
     if not isinstance(metadata, dict) or not isinstance(wanted, dict):
         raise status.bad_request("a Binding has metadata and a target")
+    if _name_in(body) not in (None, name):
+        raise status.bad_request("name in URL does not match name in Binding object")
     if wanted.get("kind", "Node") not in ("", "Node"):
         raise status.invalid("Binding", "", name, [("target.kind", f'Unsupported value: "{wanted["kind"]}": supported values: "Node"')])
     annotations = metadata.get("annotations")

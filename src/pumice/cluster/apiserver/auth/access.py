@@ -154,6 +154,8 @@ class AccessControl:
                 _check_asked(kind, spec, namespace)
                 return head | {"status": _verdict(self._store, asked, spec)}
             case "TokenReview":
+                if not spec.get("token"):
+                    raise status.bad_request("token is required for TokenReview in authentication")
                 return head | {"status": self._token_status(spec)}
             case _:
                 return head | {"status": _rules(self._store, user, str(spec.get("namespace") or ""))}
