@@ -37,12 +37,32 @@ def test_a_remedy_is_a_change_with_its_kind() -> None:
         ("job/trian", "there is no job default/trian; did you mean"),
         ("queue/reserch", "there is no queue reserch; did you mean"),
         ("pod/team/x", "there is no pod team/x"),
+        ("job/", '"job/" is no subject'),
+        ("job/team/", '"job/team/" is no subject'),
     ],
 )
 def test_what_is_no_subject_is_refused(subject: str, refusal: str) -> None:
     result = type_in("why", subject, "-f", CLUSTER)
     assert isinstance(result.exception, InputError)
     assert refusal in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("whatif", "node/n1"), '"node/n1" is no subject; write one of job/NAME, pod/NAME, podgroup/NAME'),
+        (("whatif", "queue/research"), '"queue/research" is no subject'),
+        (("whatif", "--queue", "research.weight=--5"), '--queue: "--5" is not a whole number'),
+        (("whatif", "--queue", "research.weight=²"), '--queue: "²" is not a whole number'),
+        (("whatif", "--queue", "research.weight=0"), "--queue: queue research: spec.weight: queue weight must be a positive integer"),
+        (("whatif", "--queue", "research.capability.cpu=-1"), '--queue: queue research: spec.capability.cpu: "-1" is negative'),
+        (("eta", "--policy", "FIFO"), "--policy is for --score alone"),
+        (("eta", "--score", "swf:x"), "-f has no effect with --score"),
+    ],
+)
+def test_what_no_question_means_is_refused(arguments: tuple[str, ...], told: str) -> None:
+    result = type_in(*arguments, "-f", CLUSTER)
+    assert result.exit_code and told in result.stderr + str(result.exception)
 
 
 def test_who_runs_leaves_or_has_ended_is_told_so(tmp_path: Path) -> None:
@@ -62,6 +82,19 @@ def test_another_configuration_can_be_tried(tmp_path: Path) -> None:
     conf.write_text('actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: predicates\n')
     told = type_in("whatif", "--conf", str(conf), "-f", CLUSTER).stdout
     assert "podgroup/train   starts            2" in told
+
+
+def test_another_configuration_is_tried_under_the_rules_of_the_same_release(tmp_path: Path) -> None:
+    conf, state = tmp_path / "kube.yaml", tmp_path / "state.yaml"
+    conf.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
+        "- pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}}]\n"
+    )
+    state.write_text("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: m}]}}")
+    words = ("whatif", "--conf", str(conf), "-f", str(state))
+    assert "feature gate StorageCapacityScoring is off" in str(type_in(*words).exception)
+    allowed = type_in(*words, "--kubernetes-version", "1.37", "--feature-gates", "StorageCapacityScoring=true")
+    assert allowed.stdout == "The change makes no difference.\n", allowed.output + str(allowed.exception)
 
 
 def test_lint_and_check_end_with_1_for_what_can_not_work() -> None:

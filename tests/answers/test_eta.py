@@ -113,7 +113,7 @@ def test_who_runs_is_told_so_and_a_queue_is_not_asked_about() -> None:
     made = cluster(node("n").cpu(4))
     running(made, "runs", 4, since=HOUR, estimate="2h")
     assert eta(made, VOLCANO, NOW, "job/runs").state == "runs"
-    with pytest.raises(InputError, match="write one of job/NAME, podgroup/NAME, pod/NAME"):
+    with pytest.raises(InputError, match="write one of job/NAME, pod/NAME, podgroup/NAME"):
         eta(made, VOLCANO, NOW, "queue/default")
 
 

@@ -53,6 +53,8 @@ def test_what_cannot_be_asked_is_told(arguments: tuple[str, ...], told: str, fol
         (("--cycle", "99999"), "ends with cycle"),
         (("--cycle", "10"), "decided the same as cycle"),
         (("--cycle", "602", "--why", "default/none"), "there is no pod default/none"),
+        (("--cycle", "602", "--why", "deployment/none"), "there is no job default/none"),
+        (("--list", "--cycle", "602"), "leave out --cycle and --conf"),
     ],
 )
 def test_cycles_that_are_not_there_are_told(arguments: tuple[str, ...], told: str, folder: str) -> None:

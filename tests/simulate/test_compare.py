@@ -129,3 +129,31 @@ def test_what_is_not_there_does_not_hold() -> None:
     assert not condition_of("utilisation.gpu > 70%").fails(summary)
     assert condition_of("p95(wait) < 1m").fails(summary)
     assert condition_of("p95(wait, queue=a) < 1m").fails(summary)
+
+
+def test_a_bound_may_be_below_zero_as_fairness_may() -> None:
+    assert [condition_of(f"mean(fairness, queue=a) > {bound}").bound for bound in ("-1.5", "-30m", "-5%")] == [-1.5, -1800, -0.05]
+    for wrong in ("--1", "nan%", "inf"):
+        with pytest.raises(InputError, match="is no number, per cent or duration"):
+            condition_of(f"mean(wait) > {wrong}")
+
+
+def test_a_condition_on_a_queue_to_which_no_job_came_says_so(tmp_path: Path) -> None:
+    path = swf(tmp_path / "w.swf", BY_HAND).path
+    words = ["compare", "--workload", f"swf:{path}", "--policy", "FIFO", "--assert", "max(wait, queue=queue-7) < 1h"]
+    failed = CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
+    assert failed.return_value == 1
+    assert 'FIFO, seed 0: no job came to queue "queue-7"; did you mean "queue-1"?' in failed.stderr
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["--load", "50%"], "--load: is for --arrivals-only"),
+        (["--arrivals-only", "--out", "x"], "--out: with --arrivals-only no files are written"),
+        (["--arrivals-only", "--kill-at-estimate"], "--kill-at-estimate: with --arrivals-only nothing ever runs"),
+    ],
+)
+def test_options_that_mean_nothing_together_are_refused(words: list[str], told: str, tmp_path: Path) -> None:
+    path = swf(tmp_path / "w.swf", BY_HAND).path
+    assert told in str(CliRunner().invoke(cli, ["simulate", "--workload", f"swf:{path}", *words]).exception)

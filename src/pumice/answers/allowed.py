@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from pumice.answers.sketch import Sketch
-from pumice.api import Object
+from pumice.api import InputError, Object
 from pumice.api.json_objects import field
 from pumice.api.structs import document
 from pumice.api.volcano import Queue
@@ -15,16 +15,34 @@ from pumice.scheduler.model import Cluster
 
 def is_allowed(cluster: Cluster, before: Queue, after: Queue) -> bool:
     """Whether admission lets a queue become like `after`, beside the other queues as they are now."""
+    return not _problems(cluster, before, after)
+
+
+def _problems(cluster: Cluster, before: Queue, after: Queue) -> list[str]:
     queues = (queue.wire for queue in cluster.queues.values() if queue.wire is not None)
     lister = _Queues(document("Queue", after if queue.metadata.name == after.metadata.name else queue) for queue in queues)
-    return not admission.validate(admission.UPDATE, document("Queue", after), document("Queue", before), cast("Lister", lister))
+    found = admission.validate(admission.UPDATE, document("Queue", after), document("Queue", before), cast("Lister", lister))
+    return [f"queue {after.metadata.name}: {each}" for each in found]
+
+
+def _changed(sketch: Sketch) -> list[tuple[Queue, Queue]]:
+    """The queues that were changed, before and after."""
+    queues = sketch.cluster.queues
+    changed = ((before, queues[name].wire) for name, before in sketch.queues_before.items() if name in queues)
+    return [(before, after) for before, after in changed if after is not None]
 
 
 def all_allowed(sketch: Sketch) -> bool:
     """Whether admission allows all changes that were made to queues."""
-    queues = sketch.cluster.queues
-    changed = ((before, queues[name].wire) for name, before in sketch.queues_before.items() if name in queues)
-    return all(is_allowed(sketch.cluster, before, after) for before, after in changed if after is not None)
+    return all(is_allowed(sketch.cluster, before, after) for before, after in _changed(sketch))
+
+
+def refuse_wrong_queues(sketch: Sketch) -> None:
+    """Raise InputError if admission refuses a change that was made to a queue, other than for what was wrong with the queue before."""
+    for before, after in _changed(sketch):
+        known = _problems(sketch.cluster, before, before)
+        if new := [each for each in _problems(sketch.cluster, before, after) if each not in known]:
+            raise InputError("; ".join(new), where="--queue")
 
 
 class _Queues:

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable
 
 from msgspec import Struct
 
+from pumice.answers.allowed import refuse_wrong_queues
 from pumice.answers.changes import Change, make_all
 from pumice.answers.outcome_of_cycles import Counts, Course, course
 from pumice.answers.sketch import Sketch
@@ -60,4 +61,5 @@ def compare(
     before = course(cluster, policy, now, None, world)
     with Sketch(cluster) as sketch:
         make_all(sketch, changes)
+        refuse_wrong_queues(sketch)
         return difference(before, course(cluster, other or policy, now, None, world))

@@ -21,7 +21,7 @@ from pumice.answers.pods_to_come import promise, roles_to_come
 from pumice.answers.rollout import Batch, Coming, Rollout
 from pumice.answers.run_times import SERVICE, WINDOW_S, Guess, Past, RunTimes, owner_of
 from pumice.answers.sketch import Sketch
-from pumice.answers.subject import find, who_waits
+from pumice.answers.subject import NAMESPACED, find, who_waits
 from pumice.api import rfc3339
 from pumice.api.annotations import GROUP_NAME, OF_PLACES, USER
 from pumice.api.defaults import DEFAULT_QUEUE
@@ -217,9 +217,6 @@ def _role(equal: list[Task]) -> Role:
     return Role(len(equal), structs.replace(task.template.spec, node_name=None), annotations, dict(task.labels))
 
 
-KINDS = ("job", "podgroup", "pod")
-
-
 class Eta(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """When a subject starts, in seconds from now on; None if not within the horizon."""
 
@@ -240,7 +237,7 @@ class Eta(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 def eta(cluster: Cluster, policy: Policy, now: float, subject: str, past: Past | None = None) -> Eta:
     """When `job/x`, `podgroup/x` or `pod/x` starts. The cluster is afterwards as it was. Raises InputError."""
-    asked = find(cluster, subject, kinds=KINDS)
+    asked = find(cluster, subject, kinds=NAMESPACED)
     waits = who_waits(cluster, asked)
     job = waits.job
     if not waits.tasks and (job is None or job.tasks):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.pods_to_come import is_promised, promise_workload
 from pumice.answers.sketch import Sketch
-from pumice.answers.subject import NAMESPACED, Subject, find, split
+from pumice.answers.subject import KINDS, NAMESPACED, Subject, find, split
 from pumice.answers.workloads import resting, wanted_pods, workload
 from pumice.api import InputError
 from pumice.api.core import FAILED_CREATE, Event
@@ -53,11 +53,11 @@ def without_pods(cluster: Cluster, text: str) -> Why | None:
     return Why(str(subject), "waits", Headline(Because.NO_PODGROUP, f"its controller has made no PodGroup for it yet; it is {phase}"))
 
 
-def find_or_promise(sketch: Sketch, text: str) -> Subject | Why:
+def find_or_promise(sketch: Sketch, text: str, kinds: tuple[str, ...] = KINDS) -> Subject | Why:
     """The subject; if none of its pods exists, its pods are promised. The answer, if it is known what keeps them from being made. Raises
     InputError if it is not known at all."""
     try:
-        return find(sketch.cluster, text)
+        return find(sketch.cluster, text, kinds=kinds)
     except InputError:
         if (answer := without_pods(sketch.cluster, text)) is not None:
             return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -225,7 +226,7 @@ class QueueField(Change, frozen=True, tag="queue-field"):
 
     def _changed(self, spec: QueueSpec) -> QueueSpec:
         if self.field in WHOLE:
-            if not self.value.lstrip("-").isdigit():
+            if not re.fullmatch("-?[0-9]{1,18}", self.value):
                 raise InputError(f'"{self.value}" is not a whole number', where="--queue")
             return replace(spec, **{self.field: int(self.value)})
         name, _, resource = self.field.partition(".")

@@ -78,9 +78,10 @@ def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[s
     kind, slash, name = text.partition("/")
     owner = OWNERS.get(kind.lower(), "")
     kind = "job" if owner else SHORT.get(kind.lower(), kind.lower())
-    if slash and name and kind not in KINDS and "/" not in name:
+    is_named = bool(slash and name.rpartition("/")[2])
+    if is_named and kind not in KINDS and "/" not in name:
         return _by_name(cluster, text)
-    if not slash or not name or kind not in kinds:
+    if not is_named or kind not in kinds:
         listed = ", ".join(f"{kind}/NAME" for kind in kinds)
         raise InputError(f'"{text}" is no subject; write one of {listed}, or NAMESPACE/NAME, or job/NAMESPACE/NAME')
     if kind in ("queue", "node"):

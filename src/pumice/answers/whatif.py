@@ -22,7 +22,7 @@ from pumice.answers.outcome_of_cycles import Course, course
 from pumice.answers.queue_quota import PLACED, largest_promises, step_of
 from pumice.answers.request_changes import FewerPods, OtherPriority, OtherQueue, SmallerPods, first_requests
 from pumice.answers.sketch import Sketch
-from pumice.answers.subject import Subject, owner_of, who_waits
+from pumice.answers.subject import NAMESPACED, Subject, owner_of, who_waits
 from pumice.answers.useful_moves import moves, together
 from pumice.answers.why import PROMISED, Asked, expect
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
@@ -61,7 +61,7 @@ def whatif(
     """The smallest changes with which a job or a pod starts, the cheapest first. The search ends early, with what it has found, when
     `goes_on` returns False. Raises InputError."""
     with Sketch(cluster) as sketch:
-        asked = not_made.find_or_promise(sketch, subject)
+        asked = not_made.find_or_promise(sketch, subject, NAMESPACED)
         if isinstance(asked, Why):
             return WhatIf(asked.subject, asked.line, asked.state)
         expect(sketch, asked)

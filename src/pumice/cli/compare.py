@@ -5,13 +5,15 @@ from typing import Any
 
 import click
 
+from pumice.api import did_you_mean
 from pumice.cli.tables import complain, print_table, say
 from pumice.simulate.compare_report import compare_report, with_interval
 from pumice.simulate.measure_units import MEANINGS
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policy_comparison import ComparedRun, compare as play, floors, table
-from pumice.simulate.result_conditions import condition_of
+from pumice.simulate.result_conditions import Measured, condition_of
 from pumice.simulate.result_sentences import change, of_bounds, of_policies
+from pumice.simulate.scenario import Summary
 from pumice.text_table import columns
 
 
@@ -76,8 +78,16 @@ def compare(
         for summary in summaries:
             if each.fails(summary):
                 failed = 1
-                complain(f"{each.text}: {summary['policy']}, seed {summary['seed']}: {each.measured.of(summary)}")
+                complain(f"{each.text}: {summary['policy']}, seed {summary['seed']}: {_found(each.measured, summary)}")
     return failed
+
+
+def _found(measured: Measured, summary: Summary) -> str:
+    """The value, or why there is none."""
+    if measured.queue and measured.queue not in summary["queues"]:
+        return f'no job came to queue "{measured.queue}"{did_you_mean(measured.queue, summary["queues"])}'
+    value = measured.of(summary)
+    return "no job has a value" if value is None else f"{value:g}"
 
 
 def kind_of_run(whole: bool) -> type[ComparedRun]:

@@ -12,12 +12,15 @@ from pumice.answers.subject import called
 from pumice.api.plural import counted, plural
 from pumice.api.times import span
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
+from pumice.cli.stated_options import is_stated
 from pumice.cli.tables import json_text, say
 from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.scenario import cluster_of
 from pumice.text_table import columns
 
 CHANCES = (50, 90)  #: per cent
+OF_WORKLOAD = ("nodes", "policy", "every")  #: options that mean something with --score alone
+OF_STATE = ("files", "from_cluster", "recording", "at", "conf", "namespace", "now")  #: and those that mean nothing with it
 
 
 @click.command()
@@ -57,9 +60,13 @@ def eta(
     """
     if subject is not None and score is not None:
         raise click.UsageError("--score asks about a workload, so it takes no subject")
+    for option in OF_STATE if score is not None else OF_WORKLOAD:
+        if is_stated(option):
+            why = "has no effect with --score, which takes --policy and --nodes" if score is not None else "is for --score alone"
+            raise click.UsageError(f"{'-f' if option == 'files' else '--' + option.replace('_', '-')} {why}")
     answer: object
     if score is not None:
-        answer = _score(score, nodes, policy, every)
+        answer = _score(score, nodes, policy, every, inputs.plugins_dir)
         text = calibration_page(answer)
     else:
         moment, given = inputs.moment(now), inputs.or_cluster()
@@ -78,8 +85,8 @@ def eta(
     say(json_text(answer) if output == "json" else text)
 
 
-def _score(workload: str, nodes: str | None, policy: str, every: int) -> Calibration:
-    decides, _ = read_policy(policy)
+def _score(workload: str, nodes: str | None, policy: str, every: int, plugins_dir: str | None) -> Calibration:
+    decides, _ = read_policy(policy, plugins_dir)
     read = source(workload, "--score").read(nodes_from(None, nodes))
     return calibrate(cluster_of(decides, read), decides, read, every)
 

@@ -109,7 +109,7 @@ class Inputs(Struct, frozen=True):
         from pumice.answers.subject import NAMESPACED, OWNERS, SHORT
 
         kind, slash, name = text.partition("/")
-        if not slash or "/" in name or (SHORT.get(kind.lower(), kind.lower()) not in NAMESPACED and kind.lower() not in OWNERS):
+        if not slash or not name or "/" in name or (SHORT.get(kind.lower(), kind.lower()) not in NAMESPACED and kind.lower() not in OWNERS):
             return text
         return f"{kind}/{self.default_namespace}/{name}"
 

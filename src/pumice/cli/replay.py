@@ -10,7 +10,7 @@ import click
 
 from pumice.answers import why as why_of
 from pumice.answers.answer_text import page
-from pumice.answers.subject import KINDS, SHORT, called
+from pumice.answers.subject import KINDS, OWNERS, SHORT, called
 from pumice.api import rfc3339
 from pumice.api.plural import counted
 from pumice.cli.inputs import recorded_policy, warn
@@ -39,6 +39,8 @@ def replay(
     """
     if subject is not None and number is None:
         raise click.UsageError("--why asks about one cycle; say which with --cycle")
+    if listed and (number is not None or conf is not None):
+        raise click.UsageError("--list shows what was decided then, in all cycles; leave out --cycle and --conf")
     as_json = output == "json"
     if listed:
         _list(Replay(files_of(file), warn), as_json)
@@ -49,8 +51,8 @@ def replay(
     policy = recorded_policy(played.begin, conf, plugins_dir)
     if subject is None:
         raise SystemExit(_one(cycle, decide(played, cycle, policy), as_json))
-    kind = subject.partition("/")[0]
-    answer = why_of(played.cluster, policy, cycle.at, subject if kind in KINDS or kind in SHORT else f"pod/{subject}", advise=True)
+    known = subject.partition("/")[0] in (*KINDS, *SHORT, *OWNERS)
+    answer = why_of(played.cluster, policy, cycle.at, subject if known else f"pod/{subject}", advise=True)
     say(json_text(answer) if as_json else page(answer, partial(called, played.cluster)))
 
 

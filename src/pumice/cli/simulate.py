@@ -8,6 +8,7 @@ import click
 from pumice.api import InputError
 from pumice.api.plural import counted
 from pumice.cli.simulate_tables import Progress, curve_table, tables
+from pumice.cli.stated_options import is_stated
 from pumice.cli.tables import print_table, say
 from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.outputs import as_json
@@ -67,10 +68,15 @@ def simulate(
     habits = Habits(kill_at_estimate=kill_at_estimate)
     scenario = Scenario(source(workload, "--workload"), given, decided, policy, cluster or nodes or "", seed, habits)
     if arrivals_only:
-        if whole:
-            raise InputError("with --arrivals-only nothing ever runs; leave out one of them", where="--whole")
+        for option, is_given in {"--whole": whole, "--kill-at-estimate": kill_at_estimate}.items():
+            if is_given:
+                raise InputError("with --arrivals-only nothing ever runs; leave out one of them", where=option)
+        if out is not None:
+            raise InputError("with --arrivals-only no files are written; -o json tells all of it", where="--out")
         show_arrivals(scenario, load, output)
         return
+    if is_stated("load"):
+        raise InputError("is for --arrivals-only: how much comes is said by the workload", where="--load")
     rows: list[tuple[Any, ...]] | None = [] if output == "json" else None
     player = player_of(whole)
 

@@ -72,4 +72,4 @@ def whatif(
 def _other(inputs: Inputs, now: float) -> Policy | None:
     if inputs.conf is None:
         return None
-    return load_policy(read_all(()), inputs.conf, inputs.plugins_dir, inputs.strict, inputs.shadow)
+    return load_policy(read_all(()), inputs.conf, inputs.plugins_dir, inputs.strict, inputs.shadow, inputs.release)

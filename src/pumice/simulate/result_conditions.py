@@ -125,8 +125,11 @@ def _first_fault(text: str) -> int:
 
 
 def _bound(right: str) -> float:
+    """The number, share or duration; a minus before it makes it negative, as fairness may be. Raises ValueError."""
+    if right.startswith("-") and not right.startswith("--"):
+        return -_bound(right[1:])
     if right.endswith("%"):
-        return float(right[:-1]) / 100
+        return seconds(float(right[:-1])) / 100
     return float(right) if right.replace(".", "", 1).isdigit() else seconds(right)
 
 
