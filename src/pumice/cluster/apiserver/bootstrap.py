@@ -19,129 +19,54 @@ from pumice.cluster.apiserver.patches.patch import PatchRequest
 from pumice.cluster.apiserver.service_allocator import CIDR
 from pumice.cluster.apiserver.store import Store
 
-_READ = ("get", "list", "watch")
-_WRITE = ("create", "delete", "deletecollection", "patch", "update")
+_VERBS = {"read": ["get", "list", "watch"], "write": ["create", "delete", "deletecollection", "patch", "update"]}
 _LABEL = "rbac.authorization.k8s.io/aggregate-to-"
 DEFAULTS = {"kubernetes.io/bootstrapping": "rbac-defaults"}  #: the label of roles that this module has made
 _INCLUDED = re.compile(r"^( *)# include (\w+)\n", re.MULTILINE)  #: in a definition: the name of a part in crds/parts
 UPDATED = "rbac.authorization.kubernetes.io/autoupdate"  #: annotation; "false" protects a role that a user has changed
 
 
-def _rules(verbs: tuple[str, ...], resources: dict[str, str]) -> list[Object]:
-    return [
-        {"apiGroups": ["" if group == "core" else group], "resources": names.split(), "verbs": list(verbs)}
-        for group, names in resources.items()
-    ]
-
-
-_VIEWED = {
-    "core": "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods replicationcontrollers "
-    "replicationcontrollers/scale serviceaccounts services services/status bindings events limitranges namespaces/status pods/log "
-    "pods/status replicationcontrollers/status resourcequotas resourcequotas/status namespaces",
-    "discovery.k8s.io": "endpointslices",
-    "apps": "controllerrevisions daemonsets daemonsets/status deployments deployments/scale deployments/status replicasets "
-    "replicasets/scale replicasets/status statefulsets statefulsets/scale statefulsets/status",
-    "autoscaling": "horizontalpodautoscalers horizontalpodautoscalers/status",
-    "batch": "cronjobs cronjobs/status jobs jobs/status",
-    "policy": "poddisruptionbudgets poddisruptionbudgets/status",
-    "networking.k8s.io": "ingresses ingresses/status networkpolicies",
-    "resource.k8s.io": "resourceclaims resourceclaims/status resourceclaimtemplates",
-}
-_EDITED = {
-    "core": "pods pods/attach pods/exec pods/portforward pods/proxy configmaps events persistentvolumeclaims replicationcontrollers "
-    "replicationcontrollers/scale secrets serviceaccounts services services/proxy",
-    "apps": "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale",
-    "autoscaling": "horizontalpodautoscalers",
-    "batch": "cronjobs jobs",
-    "policy": "poddisruptionbudgets",
-    "networking.k8s.io": "ingresses networkpolicies",
-    "resource.k8s.io": "resourceclaims resourceclaimtemplates",
-}
-_VOLCANO_EDITED = {
-    "batch.volcano.sh": "jobs cronjobs",
-    "scheduling.volcano.sh": "podgroups",
-    "bus.volcano.sh": "commands",
-    "flow.volcano.sh": "jobflows jobtemplates",
-}
-_VOLCANO_VIEWED = {
-    "batch.volcano.sh": "jobs jobs/status cronjobs cronjobs/status",
-    "scheduling.volcano.sh": "podgroups podgroups/status queues queues/status",
-    "flow.volcano.sh": "jobflows jobflows/status jobtemplates jobtemplates/status",
-}
-
-#: the parts: name, the role that the part belongs to, rules
-_PARTS: tuple[tuple[str, str, list[Object]], ...] = (
-    (
-        "system:aggregate-to-admin",
-        "admin",
-        _rules(("create",), {"authorization.k8s.io": "localsubjectaccessreviews"})
-        + _rules((*_READ, *_WRITE), {"rbac.authorization.k8s.io": "roles rolebindings"}),
-    ),
-    (
-        "system:aggregate-to-edit",
-        "edit",
-        _rules(_READ, {"core": "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"})
-        + _rules(_WRITE, _EDITED)
-        + _rules(("create",), {"core": "pods/eviction serviceaccounts/token"})
-        + _rules((*_READ, *_WRITE), {"coordination.k8s.io": "leases"}),
-    ),
-    ("system:aggregate-to-view", "view", _rules(_READ, _VIEWED)),
-    ("system:aggregated-metrics-reader", "view", _rules(_READ, {"metrics.k8s.io": "pods nodes"})),
-    ("volcano:aggregate-to-edit", "edit", _rules(_WRITE, _VOLCANO_EDITED)),
-    ("volcano:aggregate-to-view", "view", _rules(_READ, _VOLCANO_VIEWED)),
-)
-#: the role of kube-scheduler, with that of volume scheduling
 SCHEDULER = "system:kube-scheduler"
-_SCHEDULER_RULES: list[Object] = [
-    *_rules(("create", "patch", "update"), {"core": "events", "events.k8s.io": "events"}),
-    *_rules(("create", "get", "list", "update", "watch"), {"coordination.k8s.io": "leases"}),
-    *_rules(("delete", *_READ), {"core": "pods"}),
-    *_rules(("create",), {"core": "bindings pods/binding"}),
-    *_rules(("patch", "update"), {"core": "pods/status", "resource.k8s.io": "resourceclaims/status"}),
-    *_rules(_READ, {"core": "namespaces nodes replicationcontrollers services", "apps": "replicasets statefulsets"}),
-    *_rules(_READ, {"policy": "poddisruptionbudgets", "resource.k8s.io": "deviceclasses devicetaintrules resourceslices"}),
-    *_rules(_READ, {"storage.k8s.io": "csidrivers csinodes csistoragecapacities storageclasses volumeattachments"}),
-    *_rules((*_READ, "patch", "update"), {"core": "persistentvolumeclaims persistentvolumes", "resource.k8s.io": "resourceclaims"}),
-    *_rules(("update",), {"core": "pods/finalizers"}),
-    *_rules(("create",), {"authentication.k8s.io": "tokenreviews", "authorization.k8s.io": "subjectaccessreviews"}),
-]
 _SCHEDULING = "scheduling.k8s.io"
-#: by role: what it may do with Kubernetes' own groups of pods
-_OF_GROUPS: dict[str, list[tuple[tuple[str, ...], str]]] = {
-    "system:aggregate-to-edit": [(_WRITE, "podgroups workloads compositepodgroups")],
-    "system:aggregate-to-view": [(_READ, "podgroups podgroups/status workloads compositepodgroups compositepodgroups/status")],
-    SCHEDULER: [(_READ, "podgroups compositepodgroups"), (("patch", "update"), "podgroups/status")],
-}
 _WHOLES = {"admin": (), "edit": ("admin",), "view": ("edit",)}  #: aggregated roles, and the roles that each is a part of
 
 
+_Part = tuple[str, list[str], list[Object]]
+
+
 def cluster_roles(store: Store) -> Iterator[Object]:
-    parts = [(name, whole, rules + _of_groups(name, store)) for name, whole, rules in _PARTS]
-    yield _role("cluster-admin", [*_rules(("*",), {"*": "*"}), {"nonResourceURLs": ["*"], "verbs": ["*"]}])
-    yield _role(SCHEDULER, _SCHEDULER_RULES + _of_groups(SCHEDULER, store))
+    parts = list(_parts(store))
+    everything: list[Object] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}]
+    yield _role("cluster-admin", everything)
     for name, whole, rules in parts:
-        yield _role(name, rules, whole)
+        yield _role(name, rules, *whole)
     for name, wholes in _WHOLES.items():
         selector = {"matchLabels": {f"{_LABEL}{name}": "true"}}
         yield _role(name, _gathered(name, parts), *wholes) | {"aggregationRule": {"clusterRoleSelectors": [selector]}}
 
 
-def _gathered(name: str, parts: list[tuple[str, str, list[Object]]]) -> list[Object]:
+def _parts(store: Store) -> Iterator[_Part]:
+    """The roles in `roles.txt`: name, the aggregated role that each is a part of, if it is of one, and rules."""
+    text = (Path(__file__).parent / "roles.txt").read_text().partition("\n\n")[2]
+    for role in text.replace("\n    ", " ").split("\n\n"):
+        heading, *lines = role.splitlines()
+        name, *whole = heading.split()
+        yield name, whole, [rule for line in lines if (rule := _rule(store, *line.split()))["resources"]]
+
+
+def _rule(store: Store, verbs: str, group: str, *resources: str) -> Object:
+    served = [name for name in resources if group != _SCHEDULING or store.kinds.known(f"{name.partition('/')[0]}.{group}")]
+    named = [verb for word in verbs.split(",") for verb in _VERBS.get(word, [word])]
+    return {"apiGroups": ["" if group == "core" else group], "resources": served, "verbs": named}
+
+
+def _gathered(name: str, parts: list[_Part]) -> list[Object]:
     """The rules of an aggregated role, as its controller would gather them."""
-    found = {part: rules for part, whole, rules in parts if whole == name}
+    found = {part: rules for part, whole, rules in parts if name in whole}
     found |= {part: _gathered(part, parts) for part, wholes in _WHOLES.items() if name in wholes}
     rules: list[Object] = []
     for part in sorted(found):
         rules += [rule for rule in found[part] if rule not in rules]
-    return rules
-
-
-def _of_groups(role: str, store: Store) -> list[Object]:
-    """The rules of a role about Kubernetes' own groups of pods, of those kinds that are served."""
-    rules = []
-    for verbs, names in _OF_GROUPS.get(role, ()):
-        served = [name for name in names.split() if store.kinds.known(f"{name.partition('/')[0]}.{_SCHEDULING}")]
-        rules += _rules(verbs, {_SCHEDULING: " ".join(served)}) if served else []
     return rules
 
 
