@@ -14,6 +14,7 @@ from pumice.client.failures import ApiError
 from pumice.extensions import plugins
 from pumice.live.clock import WallClock
 from pumice.live.scheduler.event_translation import EventTranslation
+from pumice.live.scheduler.handle import Handle
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.outcomes import Outcomes
 from pumice.live.scheduler.pod_records import EXPIRY_S, Mark, PodRecords
@@ -63,8 +64,9 @@ def outcomes(
         """Nobody listens."""
 
     event_translation = event_translation or EventTranslation(cluster)
-    sent, clock = sent or SentStatus(), clock or WallClock()
-    return Outcomes(cluster, sent, clock, LiveMetrics(), ignore, ignore, lambda *_: keep_raw, event_translation, state or SingleWriter())
+    sent, state, clock = sent or SentStatus(), state or SingleWriter(), clock or WallClock()
+    handle = Handle(cluster, state, sent, event_translation, clock, LiveMetrics(), tell=ignore, request_cycle=ignore)
+    return Outcomes(handle, lambda *_: keep_raw)
 
 
 def test_what_was_sent_changes_only_between_cycles(cluster: Cluster) -> None:

@@ -8,7 +8,6 @@ A change is applied at once, or after the cycle that is deciding (`single_writer
 """
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,17 +20,15 @@ from pumice.api.plural import counted
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
 from pumice.client.known_versions import Change, Deleted
-from pumice.live.clock import Clock
 from pumice.live.scheduler.canary_share import ShareFilter
 from pumice.live.scheduler.cycle_timing import Urgency
-from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
-from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.event_translation import PodSnapshot
+from pumice.live.scheduler.handle import Handle
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.outcomes import Outcomes
-from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.unapplied_objects import UnappliedObjects
 from pumice.live.scheduler.watched_resources import RawObject
-from pumice.scheduler.model import Cluster, status
+from pumice.scheduler.model import status
 from pumice.scheduler.model.task import key_of
 
 log = logging.getLogger(__name__)
@@ -43,28 +40,18 @@ ANOTHER = "another replica"  #: replaces the schedulerName of pods that other re
 class Ingest:
     """Applies changes to the kept state. Reflectors deliver to `take`."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        options: Options,
-        sent_status: SentStatus,
-        outcomes: Outcomes,
-        event_translation: EventTranslation,
-        metrics: LiveMetrics,
-        request_cycle: Callable[[Urgency], None],
-        clock: Clock,
-    ) -> None:
-        self._cluster = cluster
-        self._event_translation = event_translation
+    def __init__(self, handle: Handle, options: Options, outcomes: Outcomes) -> None:
+        self._cluster = handle.cluster
+        self._event_translation = handle.event_translation
+        self._sent_status = handle.sent_status
+        self._clock = handle.clock
+        self._request_cycle = handle.request_cycle
+        self._outcomes = outcomes
+        self._unapplied = UnappliedObjects(handle.metrics)
         self._node_labels = options.node_labels
         self._ring = options.sharding.ring
         share = options.sharding.share
         self._share = ShareFilter(share, options.default_queue) if share is not None else None
-        self._sent_status = sent_status
-        self._outcomes = outcomes
-        self._passed_over = UnappliedObjects(metrics)
-        self._clock = clock
-        self._request_cycle = request_cycle
 
     def take(self, kind: str, change: Change[Any]) -> None:
         """Apply a change. An object that the model cannot read is passed over, and stops nothing else."""
@@ -72,21 +59,21 @@ class Ingest:
         try:
             urgency = self._removed(kind, change) if isinstance(change, Deleted) else self._put(kind, change.object, change.key)
         except Exception as error:
-            self._passed_over.failed(kind, change, error, self._clock.now())
+            self._unapplied.failed(kind, change, error, self._clock.now())
             self._request_cycle(Urgency.LATER)  # after it the loop knows when to try again, however seldom idle cycles are
             return
-        self._passed_over.succeeded(kind, change)
+        self._unapplied.succeeded(kind, change)
         if urgency:
             self._request_cycle(urgency)
 
     def turn(self) -> None:
         """Before a cycle: apply the changes again that were passed over and whose pause has ended, and forget what is of no use."""
         self._sent_status.forget_gone(self._cluster.jobs)
-        for kind, change in self._passed_over.due(self._clock.now()):
+        for kind, change in self._unapplied.due(self._clock.now()):
             self.take(kind, change)
 
     def next_due(self) -> float:
-        return self._passed_over.next_due()
+        return self._unapplied.next_due()
 
     def _put(self, kind: str, item: Any, key: str) -> Urgency:
         match item:

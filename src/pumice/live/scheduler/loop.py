@@ -28,6 +28,7 @@ from pumice.live.scheduler.cycle_metrics import CycleTiming
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
 from pumice.live.scheduler.decisions_to_requests import effects, pod_ref
 from pumice.live.scheduler.event_translation import NEVER, EventTranslation
+from pumice.live.scheduler.handle import Handle
 from pumice.live.scheduler.ingest import Ingest
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.node_shard import sharded
@@ -110,27 +111,18 @@ class Scheduler:
         self._broken = asyncio.Event()
         self._event_translation = EventTranslation(self.cluster)
         self._next_try = NEVER  #: when a pod of the scheduling queue is due, held back pods may go, or an object or a write is tried again
-        self._outcomes = Outcomes(
-            self.cluster,
-            self._sent_status,
-            self.clock,
-            self.metrics,
-            self.recorder.tell,
-            self._request_cycle,
-            self._pod_version,
-            self._event_translation,
-            self._state,
+        handle = Handle(
+            cluster=self.cluster,
+            state=self._state,
+            sent_status=self._sent_status,
+            event_translation=self._event_translation,
+            clock=self.clock,
+            metrics=self.metrics,
+            tell=self.recorder.tell,
+            request_cycle=self._request_cycle,
         )
-        self._ingest = Ingest(
-            self.cluster,
-            options,
-            self._sent_status,
-            self._outcomes,
-            self._event_translation,
-            self.metrics,
-            self._request_cycle,
-            self.clock,
-        )
+        self._outcomes = Outcomes(handle, self._pod_version)
+        self._ingest = Ingest(handle, options, self._outcomes)
         self._sender = Sender(transport, self._outcomes, self._outcomes.raw_objects, self.clock, options)
         self._logged_failures: set[Failure] = set()  #: failures of plugins that have been logged
         self._faults = 0  #: failed cycles in a row

@@ -20,19 +20,16 @@ from pumice.api.volcano import NodeShard, PodGroup, Queue
 from pumice.client.client import is_refusal, of_ending_namespace
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.failures import ApiError, KubeError
-from pumice.live.clock import Clock
 from pumice.live.fault_log import FirstOfMany
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.decisions_to_requests import about_pod
-from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
-from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.event_translation import PodSnapshot
+from pumice.live.scheduler.handle import Handle
 from pumice.live.scheduler.pod_records import EXPIRY_S
 from pumice.live.scheduler.prebind import PodGone
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, ReleaseClaim, Request, WriteCondition, WriteStatus
-from pumice.live.scheduler.sent_status import SentStatus
-from pumice.live.scheduler.single_writer import SingleWriter
 from pumice.live.scheduler.watched_resources import RawObjects, slim
-from pumice.scheduler.model import Cluster, Task, status
+from pumice.scheduler.model import Task, status
 
 GONE = 2**63  #: the version of a pod that is gone: whatever the watch shows of it is older
 STATUS_OF: dict[str, type[PodGroup | Queue | NodeShard]] = {"PodGroup": PodGroup, "Queue": Queue, "NodeShard": NodeShard}
@@ -42,36 +39,22 @@ log = logging.getLogger(__name__)
 
 
 class Outcomes:
-    """Handles the outcomes of requests, as the sender reports them.
+    """Handles the outcomes of requests, as the sender reports them."""
 
-    `request_cycle` is called if the next cycle may have work, `tell` sends events.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        sent_status: SentStatus,
-        clock: Clock,
-        metrics: LiveMetrics,
-        tell: Callable[[EventRecord], None],
-        request_cycle: Callable[[Urgency], None],
-        pod_version: Callable[[str, str], int],
-        event_translation: EventTranslation,
-        state: SingleWriter,
-    ) -> None:
+    def __init__(self, handle: Handle, pod_version: Callable[[str, str], int]) -> None:
         """`pod_version` returns the resourceVersion at which the watch last showed a pod (namespace, name)."""
         self.raw_objects = {kind: RawObjects() for kind in WHOLE_KINDS}
         self.lost_lead = False
-        self._cluster = cluster
-        self._sent_status = sent_status
-        self._pods = sent_status.pods
-        self._clock = clock
-        self._metrics = metrics
-        self._tell = tell
-        self._request_cycle = request_cycle
         self._pod_version = pod_version
-        self._event_translation = event_translation
-        self._state = state
+        self._cluster = handle.cluster
+        self._state = handle.state
+        self._sent_status = handle.sent_status
+        self._pods = handle.sent_status.pods
+        self._event_translation = handle.event_translation
+        self._clock = handle.clock
+        self._metrics = handle.metrics
+        self._tell = handle.tell
+        self._request_cycle = handle.request_cycle
         self._log = FirstOfMany(log)
 
     def expired(self) -> Iterator[ReadPod]:
