@@ -196,6 +196,19 @@ def test_an_order_to_a_job_that_restarts_is_not_lost() -> None:
     assert phase(stage) == "Aborted"
 
 
+def test_an_end_that_was_begun_is_gone_on_with() -> None:
+    """Whether a server failed in the middle or the controllers: pods that are gone meanwhile are no reason to begin anew."""
+    stage = running(vcjob(tasks=[task(replicas=3)], policies=[{"event": "PodEvicted", "action": "RestartJob"}]))
+    (jobs,) = stage.loop.controllers
+    order = JobEvent("default", "train", uid="uid-train", action="AbortJob")
+    begun = [write for write in jobs.reconcile(order, stage.lister, stage.now).writes if not isinstance(write, Emit)]
+    for write in begun[: len(begun) // 2]:
+        stage.lister.apply(write)
+    again = Stage(*(each for kind in stage.lister.kinds() for each in stage.lister.all(kind)), now=stage.now)
+    again.kubelet_ends()
+    assert (phase(again), again.names(kinds.POD), again.names(kinds.POD_GROUP)) == ("Aborted", [], [])
+
+
 def test_a_job_that_names_no_queue_waits_for_the_default_queue() -> None:
     job = vcjob()
     del job["spec"]["queue"]

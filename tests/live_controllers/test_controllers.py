@@ -13,7 +13,7 @@ from pumice.api import kinds
 from pumice.api.kinds import POD_GROUPS, SECRETS, Kind, ObjectRef
 from pumice.client.client import Client
 from pumice.client.failures import ApiError, KubeError, NoAnswer
-from pumice.cluster.apiserver import DeleteOptions
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
@@ -340,6 +340,28 @@ def test_of_secrets_only_those_of_jobs_are_read() -> None:
     play(story)
 
 
+def test_a_job_that_is_submitted_again_gets_objects_of_its_own() -> None:
+    """Also if Volcano's controllers made those of the job before it, without the label by which we are told that they are gone."""
+    made = {"services": "again", "configmaps": "again-svc", "secrets": "again-ssh", "networkpolicies.networking.k8s.io": "again"}
+
+    async def story(stage: Scene) -> None:
+        async with working(stage.client):
+            stage.job("again", plugins={"svc": [], "ssh": []})
+            await until(lambda: stage.enqueue("again") and stage.pods("again"))
+        for storage, name in made.items():
+            stage.store.patch(storage, name, PatchRequest("merge", {"metadata": {"labels": None}}), "default")
+        async with working(stage.client) as loop:
+            stage.pods_become("Running", "again")
+            await until(lambda: loop.cache.get(kinds.SERVICE, "default", "again"))
+            stage.store.delete(JOBS, "again", "default")
+            await until(lambda: not any(stage.find(storage, name) for storage, name in made.items()))
+            stage.let_go()
+            stage.job("again", plugins={"svc": [], "ssh": []})
+            await until(lambda: stage.enqueue("again") and all(stage.find(storage, name) for storage, name in made.items()))
+
+    play(story)
+
+
 def test_a_job_whose_pods_are_refused_tells_why_and_goes_on_when_they_are_not() -> None:
     async def story(stage: Scene) -> None:
         quota = stage.create("resourcequotas", {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
@@ -390,6 +412,7 @@ def test_nothing_is_tried_again_in_a_namespace_that_is_being_deleted(caplog: pyt
             stage.job("left", replicas=1)
             await until(lambda: stage.enqueue("left"))
             await until(lambda: limited.refused > 0)
+            await asyncio.sleep(0.5)  # the event about it is refused, too
             limited.refused = 0
             await asyncio.sleep(0.5)
             assert limited.refused == 0

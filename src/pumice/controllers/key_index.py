@@ -37,13 +37,15 @@ class KeyIndex:
             self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
         self._index_owners((kind, key), old, new)
         if kind in ADOPTABLE:
-            self._index_strays(self._strays.setdefault((kind, key.namespace), {}), key, new)
+            self._index_strays((kind, key.namespace), key, new)
 
-    def _index_strays(self, strays: dict[Key, None], key: Key, new: Object | None) -> None:
+    def _index_strays(self, place: tuple[str, str], key: Key, new: Object | None) -> None:
         if new is not None and controller_of(new) is None:
-            strays[key] = None
-        else:
+            self._strays.setdefault(place, {})[key] = None
+        elif strays := self._strays.get(place):
             strays.pop(key, None)
+            if not strays:
+                del self._strays[place]
 
     def _index_field(self, index: dict[str, dict[Key, None]], path: str, key: Key, old: Object | None, new: Object | None) -> None:
         before, after = _indexed(old, path), _indexed(new, path)

@@ -100,7 +100,10 @@ class ObjectCache(IndexedLister):
             self._buried.popitem(last=False)
         old = self.get(kind, *key)
         if old is not None and uid_of(old) in ("", uid):
-            del self._objects[kind][key.namespace][key.name]
+            there = self._objects[kind][key.namespace]
+            del there[key.name]
+            if not there:
+                del self._objects[kind][key.namespace]  # namespaces come and go
             self._on_change(kind, key, old, None)
 
     def _on_change(self, kind: str, key: Key, old: Object | None, new: Object | None) -> None:

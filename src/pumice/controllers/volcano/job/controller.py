@@ -20,6 +20,7 @@ from pumice.controllers.volcano.job import event, spec, state, vcjob_status
 from pumice.controllers.volcano.job.event import JobEvent, why_unschedulable
 from pumice.controllers.volcano.job.kill import condemned, end, end_on_purpose, targeted
 from pumice.controllers.volcano.job.plugins import JobPlugin, KeyPairs, SpareKeyPairs, Ssh, plugins_of, with_implied
+from pumice.controllers.volcano.job.plugins.plugin import present
 from pumice.controllers.volcano.job.plugins.ssh import secret_name
 from pumice.controllers.volcano.job.pod_group import group_of, group_writes
 from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start
@@ -188,7 +189,7 @@ class Jobs:
     def _ssh_without_secret(self, job: Object, lister: Lister) -> Ssh | None:
         """The job's plugin ssh, if its Secret is not known."""
         plugins = with_implied(spec_of(job).get("plugins") or {})
-        if "ssh" not in plugins or lister.get(kinds.SECRET, namespace_of(job), secret_name(name_of(job))) is not None:
+        if "ssh" not in plugins or present(job, kinds.SECRET, secret_name(name_of(job)), lister) is not None:
             return None
         return Ssh(plugins["ssh"], self._key_pairs.take)
 
@@ -231,7 +232,10 @@ class Jobs:
         else:
             writes = _kill_all(at, plan, status)
         tell = [Emit(job, "Normal", "ExecuteAction", f"Start to execute action {action}")] if action != SYNC and writes else []
-        return [*writes, *vcjob_status.status_writes(job, status, now), *tell]
+        noted = vcjob_status.status_writes(job, status, now)
+        if status["state"]["phase"] in state.ENDING:  # first: whoever finds the job half ended then goes on with that
+            return [*noted, *writes, *tell]
+        return [*writes, *noted, *tell]
 
 
 def _unanswered(job: Object, lister: Lister) -> JobEvent | None:

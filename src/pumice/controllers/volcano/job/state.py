@@ -14,6 +14,7 @@ from pumice.controllers.volcano.job import spec
 PENDING, RUNNING, RESTARTING = "Pending", "Running", "Restarting"
 ABORTING, COMPLETING, TERMINATING = "Aborting", "Completing", "Terminating"
 ABORTED, COMPLETED, TERMINATED, FAILED = "Aborted", "Completed", "Terminated", "Failed"
+ENDING = (ABORTING, COMPLETING, TERMINATING)
 FINISHED = (COMPLETED, TERMINATED, FAILED)
 
 RESTART_JOB, ABORT_JOB, RESUME_JOB = "RestartJob", "AbortJob", "ResumeJob"

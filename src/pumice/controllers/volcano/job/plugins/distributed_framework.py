@@ -18,6 +18,7 @@ from pumice.controllers.volcano.job.plugins.plugin import (
     open_port,
     owned,
     port,
+    present,
     removed,
     set_env,
 )
@@ -144,7 +145,7 @@ class Ray(JobPlugin):
 
     def keep(self, job: Object, lister: Lister) -> list[Write]:
         name = _service_name(job)
-        if lister.get(kinds.SERVICE, namespace_of(job), name) is not None:
+        if present(job, kinds.SERVICE, name, lister) is not None:
             return []
         selector = {key.JOB_NAME: name_of(job), key.JOB_NAMESPACE: namespace_of(job), key.TASK_SPEC: self.head}
         ports = [{"name": each, "port": port, "targetPort": port, "protocol": "TCP"} for each, port in self.ports.items()]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pumice.api import Object, annotations as key, kinds, name_of, namespace_of, spec_of, uid_of
 from pumice.api.json_objects import controlled_by, controller_of
+from pumice.api.kinds import kind_of
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.writes import Write, delete
@@ -29,6 +30,14 @@ def owned(job: Object, kind: str, name: str, **fields: object) -> Object:
     made = kinds.new(kind, namespace_of(job), name, **fields)
     made["metadata"] |= {"labels": {key.JOB_NAME: name_of(job)}, "ownerReferences": [controlled_by(job)]}
     return made
+
+
+def present(job: Object, kind: str, name: str, lister: Lister) -> Object | None:
+    """The object of this name. Not one of an earlier job of the same name: it is on its way out, or gone although nobody has told us so."""
+    found = lister.get(kind, namespace_of(job), name)
+    owner = controller_of(found) if found is not None else None
+    earlier = owner is not None and (kind_of(owner), owner["name"]) == (kinds.JOB, name_of(job)) and owner["uid"] != uid_of(job)
+    return None if earlier else found
 
 
 def removed(job: Object, kind: str, name: str, lister: Lister) -> list[Write]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pumice.api import Object, kinds, name_of, namespace_of, uid_of
 from pumice.controllers.controller import Lister
-from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, mount, owned, removed
+from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, mount, owned, present, removed
 from pumice.controllers.writes import Create, Write
 
 TEXTS = {
@@ -35,7 +35,7 @@ class RingsConfigMap(JobPlugin):
 
     def keep(self, job: Object, lister: Lister) -> list[Write]:
         name = self._name(job)
-        if lister.get(kinds.CONFIG_MAP, namespace_of(job), name) is not None:
+        if present(job, kinds.CONFIG_MAP, name, lister) is not None:
             return []
         made = owned(job, kinds.CONFIG_MAP, name, data=self.data)
         made["metadata"]["labels"] |= self.labels

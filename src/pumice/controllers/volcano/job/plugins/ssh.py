@@ -9,10 +9,10 @@ import base64
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pumice.api import Object, kinds, name_of, namespace_of
+from pumice.api import Object, kinds, name_of
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, port, removed
+from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, port, present, removed
 from pumice.controllers.writes import Create, Write
 
 FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
@@ -59,7 +59,7 @@ class Ssh(JobPlugin):
         return not all(self._given)
 
     def keep(self, job: Object, lister: Lister) -> list[Write]:
-        if lister.get(kinds.SECRET, namespace_of(job), secret_name(name_of(job))) is not None:
+        if present(job, kinds.SECRET, secret_name(name_of(job)), lister) is not None:
             return []
         pair = self._key_pairs() if self.makes_keys else self._given
         texts = (pair.private_pem, pair.public_openssh, pair.public_openssh, _client_configuration(job, self.port))

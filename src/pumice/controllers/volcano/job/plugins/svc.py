@@ -11,7 +11,7 @@ from pumice.api import Object, annotations as key, kinds, name_of, namespace_of
 from pumice.api.json_objects import copied
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, removed, set_env
+from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, present, removed, set_env
 from pumice.controllers.writes import Create, Write, change
 
 PATH = "/etc/volcano"
@@ -30,7 +30,7 @@ class Svc(JobPlugin):
         writes: list[Write] = []
         for wanted in self._objects(job):
             kind = kinds.kind_of(wanted)
-            there = lister.get(kind, namespace_of(job), name_of(wanted))
+            there = present(job, kind, name_of(wanted), lister)
             if there is None:
                 writes.append(Create(wanted, job))
             elif kind == kinds.CONFIG_MAP:
