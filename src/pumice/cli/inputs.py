@@ -250,6 +250,14 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
         Random(seed).shuffle(nodes)
         objects.items = nodes + [item for item in objects.items if item[0] != "Node"]
     policy = inputs.policy(objects)
+    cluster = _cluster_of(objects, policy)
+    _take_in_events(cluster, objects)
+    interpreter.settle()
+    return cluster, policy
+
+
+def _cluster_of(objects: Objects, policy: Policy) -> Cluster:
+    """The state with these objects, as defaults complete them, and with PodGroups for gangs of other projects."""
     names = schedulers_of(policy)
     if objects.gangs and policy.places_gangs:
         from pumice.inputs.gangs_in_files import grouped
@@ -267,6 +275,11 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
     if objects.workloads or objects.gangs:
         know_objects(cluster, FromManifests([*objects.workloads, *objects.gangs]))
+    return cluster
+
+
+def _take_in_events(cluster: Cluster, objects: Objects) -> None:
+    """Take in what Events among the objects say of evictions, of refused pods and of forecasts."""
     take_in_evictions(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FAILED_CREATE for _, item in objects.items):
         from pumice.answers.not_made import take_in_refusals  # answers are not needed for scheduling alone
@@ -276,8 +289,6 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
         from pumice.answers.forecast_events import take_in_forecasts  # nor are these
 
         take_in_forecasts(cluster, objects.items)
-    interpreter.settle()
-    return cluster, policy
 
 
 def recorded_policy(begin: Begin, conf: str | None, plugins_dir: str | None, strict: bool = False) -> Policy:
