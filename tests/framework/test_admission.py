@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from pumice.inputs.offline import advance
 from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.framework.at_rest import Needs
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
@@ -107,6 +108,18 @@ def test_more_is_asked_for_only_once_the_first_is_let_in() -> None:
     decisions = cycle(made, chosen, NOW + 3)
     assert made.jobs["default/first"].phase == INQUEUE
     assert "second" not in looked_at(decisions)
+
+
+def test_once_a_job_asks_in_vain_all_others_of_its_queue_are_compared_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen, compared, asks = policy(IN_A_TREE), list[object](), Needs.asks_for_less
+    monkeypatch.setattr(Needs, "asks_for_less", lambda needs, *asked: compared.append(asked) or asks(needs, *asked))
+    leaf, jobs = queue("leaf").parent("root"), (each for number in range(40) for each in outside(f"j{number}", 3, of="leaf"))
+    made = full(chosen, leaf.capability(cpu=2), *jobs)
+    made.put(*leaf.capability(cpu=5).build())
+    compared.clear()
+    cycle(made, chosen, NOW + 3)
+    assert [job.phase for job in made.jobs.values()].count(INQUEUE) == 1
+    assert len(compared) < 10
 
 
 @pytest.mark.parametrize("limit", ["proportion", "capacity"])

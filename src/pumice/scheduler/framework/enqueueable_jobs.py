@@ -1,7 +1,7 @@
 """Which jobs at rest enqueue might let in now: an upper bound by what the cluster and their queues may still be promised.
 
 All jobs that were not let in before are compared at once. Who is let in leaves less for the others, so a job is asked for once more at its
-turn (`wakes`). What is said of jobs at rest is found out when it is read.
+turn (`wakes`); if that is in vain, the others of its queue are compared anew. What is said of jobs at rest is found out when it is read.
 """
 
 from functools import partial
@@ -10,7 +10,19 @@ import numpy as np
 
 from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import Mask, Queue, Rows, Vector
+from pumice.scheduler.model import Mask, Queue, Rows
+
+AT_ONCE = 500  #: to compare so many jobs takes little longer than to compare one
+
+
+class _Compared:
+    """The jobs of a queue that might be let in, as they were compared at these changes of the session: later there are no others."""
+
+    def __init__(self, changes: int, slots: Rows) -> None:
+        self.changes = changes
+        self.slots = slots
+        self.may_enter = {*slots.tolist()}
+        self.in_vain = 0  #: jobs that were compared alone since, and might not be let in any more
 
 
 class EnqueueableJobs:
@@ -19,7 +31,7 @@ class EnqueueableJobs:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._resting = session.resting
-        self._rooms: dict[Queue, tuple[int, Vector]] = {}  #: what the queue may be promised, and the session's changes then
+        self._of: dict[Queue, _Compared] = {}
 
     def groups(self) -> list[JobClass]:
         """Those that might be let in."""
@@ -30,21 +42,28 @@ class EnqueueableJobs:
             queue = members[slot][0].job.queue
             assert queue is not None
             by_queue.setdefault(queue, []).append(slot)
-        slots = (slot for queue, its in by_queue.items() for slot in np.array(its)[self._may_enter(queue, np.array(its))].tolist())
+        for queue, its in by_queue.items():
+            self._compare(queue, np.array(its))
+        slots = (slot for compared in self._of.values() for slot in compared.slots.tolist())
         return [JobClass(members[slot].copy(), wakes=partial(self._wakes, slot)) for slot in slots]
 
+    def _compare(self, queue: Queue, slots: Rows) -> None:
+        self._of[queue] = _Compared(self._session.changes, slots[self._may_enter(queue, slots)])
+
     def _may_enter(self, queue: Queue, slots: Rows) -> Mask:
-        changes, room = self._rooms.get(queue, (-1, None))
-        if room is None or changes != self._session.changes:
-            room = self._session.admission_room(queue)
-            self._rooms[queue] = self._session.changes, room
-        return self._resting.needs.asks_for_less(slots, room)
+        return self._resting.needs.asks_for_less(slots, self._session.admission_room(queue))
 
     def _wakes(self, slot: int, alike: JobClass) -> bool:
         """Whether such jobs might still be let in. If so they are woken."""
         queue = alike.first.queue
         assert queue is not None
-        if not self._may_enter(queue, np.array([slot]))[0]:
+        compared = self._of[queue]
+        if slot not in compared.may_enter:
+            return False
+        if compared.changes != self._session.changes and not self._may_enter(queue, np.array([slot]))[0]:
+            compared.in_vain += 1
+            if compared.in_vain * AT_ONCE >= len(compared.slots):
+                self._compare(queue, compared.slots)
             return False
         self._resting.wake(slot, alike, self._session.alike)
         return True
