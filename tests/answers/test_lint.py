@@ -164,13 +164,19 @@ def test_a_hard_topology_that_no_plugin_heeds_is_told() -> None:
         ({"minAvailable": "100%"}, True),
         ({"minAvailable": 2}, True),
         ({"minAvailable": 1}, False),
+        ({"minAvailable": 3}, True),
+        ({"minAvailable": "51%"}, True),
+        ({"minAvailable": "50%"}, False),
+        ({"minAvailable": "most"}, False),
+        ({"maxUnavailable": "1%"}, False),
         ({"maxUnavailable": "0%"}, True),
         ({"maxUnavailable": 0}, True),
         ({"maxUnavailable": 1}, False),
     ],
 )
 def test_budgets_that_never_allow_an_eviction_are_told(spec: dict[str, Any], is_told: bool) -> None:
-    made = small(pod("a").cpu(1).label("app", "x").on("n1"), pod("b").cpu(1).label("app", "x").on("n1"))
+    ended = pod("c").cpu(1).label("app", "x").phase("Succeeded")
+    made = small(pod("a").cpu(1).label("app", "x").on("n1"), pod("b").cpu(1).label("app", "x").on("n1"), ended)
     body = {"metadata": {"name": "b", "namespace": "default"}, "spec": spec | {"selector": {"matchLabels": {"app": "x"}}}}
     made.put("PodDisruptionBudget", convert(body, PodDisruptionBudget))
     assert ("budget-blocks-all" in found(made, policy("allocate, backfill", GOOD))) == is_told

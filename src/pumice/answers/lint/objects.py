@@ -4,17 +4,20 @@ its queues: amounts that contradict each other or exceed the cluster, and broken
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
 from pumice.answers.fits import claims, fits
 from pumice.answers.lint.finding import Finding, Level
+from pumice.api.core import PodDisruptionBudgetSpec
 from pumice.api.defaults import ROOT_QUEUE
 from pumice.api.plural import plural
 from pumice.api.selectors import matches
+from pumice.controllers.kubernetes.owned_pods import share
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import World
-from pumice.scheduler.model import COMPLETED, PODS, Cluster, Dimensions, Queue, Vector, status
+from pumice.scheduler.model import COMPLETED, PODS, Cluster, Dimensions, Queue, Task, Vector, status
 
 MOST_JOBS = 200  #: how many waiting jobs are checked for whether they can ever run
 
@@ -48,18 +51,16 @@ def powerless_priorities(cluster: Cluster, policy: Policy, now: float, world: Wo
 
 def blocking_budgets(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
     """Find disruption budgets that never allow any of their pods to be evicted."""
-    for key, budget in sorted(cluster.of("PodDisruptionBudget").items()):
+    budgets = sorted(cluster.of("PodDisruptionBudget").items())
+    by_namespace: dict[str, list[Task]] = {budget.metadata.namespace or "default": [] for _, budget in budgets}
+    for task in cluster.tasks.values() if budgets else ():
+        if task.namespace in by_namespace and not task.status & status.FINISHED:
+            by_namespace[task.namespace].append(task)
+    for key, budget in budgets:
         selector = budget.spec.selector.requirements if budget.spec.selector else ()
-        namespace = budget.metadata.namespace or "default"
-        covered = [
-            task
-            for task in cluster.tasks.values()
-            if task.namespace == namespace and task.status == status.RUNNING and matches(selector, task.labels)
-        ]
-        if not selector or not covered:
-            continue
-        never = budget.spec.max_unavailable in (0, "0", "0%") or budget.spec.min_available in (len(covered), "100%")
-        if never:
+        existing = [task for task in by_namespace[budget.metadata.namespace or "default"] if selector and matches(selector, task.labels)]
+        covered = [task for task in existing if task.status == status.RUNNING]
+        if covered and _keeps_all(budget.spec, len(existing)):
             yield Finding(
                 "budget-blocks-all",
                 Level.WARNING,
@@ -68,6 +69,15 @@ def blocking_budgets(cluster: Cluster, policy: Policy, now: float, world: World)
                 "Let at least one be unavailable",
                 f"{covered[0].key} on {covered[0].node_name} is one of them",
             )
+
+
+def _keeps_all(spec: PodDisruptionBudgetSpec, pods: int) -> bool:
+    """Whether of so many pods none may be missing. A part is rounded up, as Kubernetes does."""
+    with suppress(ValueError):  # no server takes other words
+        if spec.max_unavailable is not None:
+            return share(spec.max_unavailable, pods, True) <= 0
+        return spec.min_available is not None and share(spec.min_available, pods, True) >= pods
+    return False
 
 
 def never_fits(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
