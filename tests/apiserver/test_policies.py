@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import DeleteOptions, StatusError, Store, UserInfo, WriteOptions
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, UserInfo, WriteOptions
 from tests.apiserver.made import pod, store
 
 GROUP = "admissionregistration.k8s.io"
@@ -95,7 +95,10 @@ def test_a_warning_is_no_refusal() -> None:
     made, warnings = store(), list[str]()
     validating(made, {"expression": "false", "messageExpression": "'not ' + object.metadata.name"}, actions=("Warn", "Audit"))
     config_map(made, warnings=warnings)
-    assert warnings == ["Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': not c"]
+    told = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': not c"
+    assert warnings == [told]
+    made.patch("configmaps", "c", PatchRequest("merge", {"data": {"a": "b"}}), "default", options=WriteOptions(warnings=warnings))
+    assert warnings == [told, told]
 
 
 def test_what_a_policy_wants_audited_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

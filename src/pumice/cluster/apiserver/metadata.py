@@ -8,7 +8,7 @@ from typing import Any
 from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import bad_request, conflict, stale
-from pumice.cluster.apiserver.validation.field_rules import Causes, compact, invalid, missing
+from pumice.cluster.apiserver.validation.field_rules import Causes, compact, invalid, missing, repeated
 from pumice.cluster.apiserver.validation.label_rules import annotation_causes, label_causes
 from pumice.cluster.apiserver.validation.name_rules import named, named_object
 
@@ -143,6 +143,18 @@ def finalizer_causes(names: Sequence[str], place: str, *, is_bare_refused: bool 
     bare = [index for index, name in enumerate(names) if "/" not in name and name not in (*_COLLECTING, "kubernetes")]
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return found + [invalid(f"{place}[{index}]", names[index], text) for index in bare if is_bare_refused]
+
+
+def deduplicate_owners(metadata: dict[str, Any]) -> list[str]:
+    """Keep the first of equal owner references. Returns the warning if there are any."""
+    owners: list[Object] = metadata.get("ownerReferences") or []
+    twice = repeated(repr(sorted(owner.items())) for owner in owners)
+    if not twice:
+        return []
+    metadata["ownerReferences"] = [owner for index, owner in enumerate(owners) if index not in twice]
+    text = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests"
+    observed = ", ".join(dict.fromkeys(str(owners[index].get("uid")) for index in twice))
+    return [f"{text} as early as 1.24; please fix your requests; duplicate UID(s) observed: {observed}"]
 
 
 def _owner_causes(owners: list[Object], place: str) -> Causes:

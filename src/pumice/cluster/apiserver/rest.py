@@ -191,6 +191,9 @@ class RestHandler:
             return Response.json(self.access.review(request.user, kind, obj, target.namespace), 201)
         if kind.namespaced and not target.namespace:
             raise status.method_not_allowed("create")
+        metadata = obj.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("resourceVersion") not in (None, "", "0"):
+            raise StatusError(500, "InternalError", "resourceVersion should not be set on objects to be created")
         created = self.store.create(kind, obj, target.namespace, options)
         return self._reader.one(request, kind, created, 201, options)
 
@@ -221,7 +224,8 @@ class RestHandler:
         if not gone or kind.shown_when_deleted:
             return self._reader.one(request, kind, obj, 200, options)
         details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": obj["metadata"]["uid"]}
-        return Response.json(status.success(200, {key: value for key, value in details.items() if value}))
+        success = status.success(200, {key: value for key, value in details.items() if value})
+        return Response.json(success, headers=warning_headers(options.warnings))
 
     def _delete_all(self, request: Request, target: Target) -> Answer:
         delete_options, options = self._delete_options(request)

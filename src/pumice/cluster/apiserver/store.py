@@ -29,7 +29,15 @@ from pumice.cluster.apiserver.admission.webhooks import MUTATING, VALIDATING, We
 from pumice.cluster.apiserver.decoding import Misshaped, schema_causes, shaped
 from pumice.cluster.apiserver.discovery import VERSION
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
-from pumice.cluster.apiserver.metadata import check_head, check_version, count_generation, keep_identity, metadata_causes, set_identity
+from pumice.cluster.apiserver.metadata import (
+    check_head,
+    check_version,
+    count_generation,
+    deduplicate_owners,
+    keep_identity,
+    metadata_causes,
+    set_identity,
+)
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending, call_about
 from pumice.cluster.apiserver.patches.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.patches.patch import PatchRequest, patched
@@ -265,7 +273,8 @@ class Store:
             strategy_of(kind).default(obj)
         if not applied:
             note_update(kind, obj, old, options.manager, self.now(), subresource)
-        review = AdmissionAttributes("UPDATE", kind, key[0], key[1], subresource, obj, old, options.user, options.dry_run)
+        warnings = [] if options is _DEFAULT else options.warnings
+        review = AdmissionAttributes("UPDATE", kind, key[0], key[1], subresource, obj, old, options.user, options.dry_run, warnings)
         obj = self._admitted(review, options)
         metadata = obj["metadata"]
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -395,6 +404,7 @@ class Store:
         self.services.give(kind, obj, review.old)
         if review.old is not None and review.subresource != "status":
             count_generation(kind, obj, review.old)
+        review.warnings.extend(deduplicate_owners(obj["metadata"]))
         causes = metadata_causes(kind, obj["metadata"], None if review.old is None else review.old["metadata"])
         spec = encode(obj["spec"]) if kind.storage == "pods" and review.old is None else b""
         if spec not in self._right_specs:
