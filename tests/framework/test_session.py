@@ -22,7 +22,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
-from pumice.testing import cluster, node, pod, podgroup, schedule, session
+from pumice.testing import cluster, node, pod, podgroup, queue, schedule, session
 from pumice.testing.scene import policy, scores
 
 
@@ -429,3 +429,16 @@ def test_a_plugin_that_does_not_tell_whom_it_answers_alike_is_asked_for_each() -
         assert opened.evictable.eviction_cache_key("preemptable", one) != opened.evictable.eviction_cache_key("preemptable", two)
     with session(made, Telling) as opened:
         assert opened.evictable.eviction_cache_key("preemptable", one) == opened.evictable.eviction_cache_key("preemptable", two)
+
+
+def test_actions_of_others_ask_for_orders_and_victims_by_the_names_in_the_documentation() -> None:
+    made = cluster(node("a").cpu(4), queue("q"), podgroup("g").queue("q"), pod("one").gang("g"), pod("runs").gang("g").on("a"))
+    (job,) = made.jobs.values()
+    waits, runs = made.tasks["default/one"], made.tasks["default/runs"]
+    with session(made, "gang", "priority") as opened:
+        assert opened.job_key(job) == opened.orders.job_key(job) and opened.task_key(waits) == opened.orders.task_key(waits)
+        assert opened.queue_key(made.queues["q"]) == opened.orders.queue_key(made.queues["q"])
+        assert opened.preemptable(waits, [runs]) == opened.evictable.permitted("preemptable", waits, [runs])
+        assert opened.reclaimable(waits, [runs]) == opened.evictable.permitted("reclaimable", waits, [runs])
+    with session(made, "gang") as opened:
+        assert opened.unified_evictable(None, [runs]) == [runs]

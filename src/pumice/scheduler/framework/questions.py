@@ -7,7 +7,7 @@ questions that need more than the folded answer, are methods. Who is first is in
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,11 @@ class Questions:
         self._folded = plugins.questions
         self.orders = Orders(self.cluster, plugins)
         self.evictable = EvictableTasks(self.cluster, plugins, self.past_evictions, shortcuts=self.policy.shortcuts)
+        # for actions of others, as docs/plugins.md has them
+        self.job_key, self.task_key, self.queue_key = self.orders.job_key, self.orders.task_key, self.orders.queue_key
+        self.preemptable = partial(self.evictable.permitted, "preemptable")
+        self.reclaimable = partial(self.evictable.permitted, "reclaimable")
+        self.unified_evictable = partial(self.evictable.permitted, "unified_evictable")
         self._refused: tuple[Task, tuple[Queue, int, int]] | None = None  #: the task that its queue refused last, and the state then
         self._evaluations = evaluations_for(self)  # type: ignore[arg-type]
 
