@@ -121,6 +121,17 @@ def test_a_failure_that_a_policy_answers_comes_before_the_end_of_the_job() -> No
         assert changed["state"]["phase"] == end
 
 
+def test_a_task_that_is_complete_comes_before_the_end_of_the_job() -> None:
+    """The master has done its work, and its workers were told to end, while no controller looked."""
+    master = task("m", policies=[{"event": "TaskCompleted", "action": "CompleteJob"}])
+    stage = running(vcjob(tasks=[master, task("w", replicas=2)]))
+    for name in stage.names(kinds.POD):
+        ended = {"phase": "Succeeded" if name == "train-m-0" else "Failed"}
+        stage.lister.put(merged(stage.get(kinds.POD, name), {"status": ended}))
+    again = Stage(*(each for kind in stage.lister.kinds() for each in stage.lister.all(kind)), now=stage.now)
+    assert phase(again) == "Completed"
+
+
 def test_a_user_suspends_and_resumes_a_job() -> None:
     stage = running(vcjob(tasks=[task(replicas=2)]))
     stage.command("AbortJob", stage.get(kinds.JOB, "train"))

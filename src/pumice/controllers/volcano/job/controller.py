@@ -239,10 +239,10 @@ class Jobs:
 
 
 def _unanswered(job: Object, lister: Lister) -> JobEvent | None:
-    """The failure of a pod that a policy answers at once, or None. Its event may be queued behind this request, which must not end
-    the job before it."""
-    answers = ((failure, choose(job, failure)) for failure in event.failures(job, lister))
-    return next((failure for failure, choice in answers if choice.action != SYNC and choice.delay_s is None), None)
+    """The end of a pod or of a task that a policy answers at once, or None. Its event may be queued behind this request, which must not
+    end the job before it."""
+    answers = ((end, choose(job, end)) for end in event.ends(job, lister))
+    return next((end for end, choice in answers if choice.action != SYNC and choice.delay_s is None), None)
 
 
 def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: Object) -> list[Write]:

@@ -129,13 +129,20 @@ def _about(pod: Object, owner: Object, event: str, exit_code: int) -> JobEvent:
     )
 
 
-def failures(job: Object, lister: Lister) -> Iterable[JobEvent]:
-    """The failures of the job's pods, as events that one of its policies would answer."""
+def ends(job: Object, lister: Lister) -> Iterable[JobEvent]:
+    """The failures of the job's pods and then its tasks that are complete, as events that one of its policies would answer."""
     for pod in lister.dependents(uid_of(job), kinds.POD):
         owner = controller_of(pod)
         mine = owner is not None and owner["uid"] == uid_of(job) and not terminating(pod)
         if mine and status_of(pod).get("phase") == "Failed" and _interests(job, annotations_of(pod).get(key.TASK_SPEC, ""), POD_FAILED):
             yield _about(pod, owner or {}, POD_FAILED, _exit_code(pod))
+    for task in spec.tasks(job):
+        name = spec.task_name(job, task)
+        if _interests(job, name, TASK_COMPLETED) and _complete(TASK_COMPLETED, job, name, lister):
+            first = lister.get(kinds.POD, namespace_of(job), spec.pod_name(job, name, 0))
+            owner = controller_of(first) if first is not None else None
+            if first is not None and owner is not None and owner["uid"] == uid_of(job):
+                yield _about(first, owner, TASK_COMPLETED, 0)
 
 
 def _waiting_for_its_name(pod: Object, lister: Lister) -> Iterable[JobEvent]:
