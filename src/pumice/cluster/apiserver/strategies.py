@@ -176,6 +176,9 @@ def begin_job(obj: Object) -> None:
     spec.setdefault("selector", {}).setdefault("matchLabels", {})[_JOB_LABELS[0]] = metadata["uid"]
 
 
+LONGEST_LABEL = 63
+
+
 def default_job(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     if "completions" not in spec and "parallelism" not in spec:
@@ -191,6 +194,9 @@ def default_job(obj: Object) -> None:
         podReplacementPolicy=failing,
         backoffLimit=limit,
     )(obj)
+    labels = spec["template"]["metadata"].get("labels") or {}
+    if labels and not obj["metadata"].get("labels"):  # one that is too long is refused in the template
+        obj["metadata"]["labels"] = {key: value for key, value in labels.items() if len(value) <= LONGEST_LABEL}
 
 
 def default_cron_job(obj: Object) -> None:
