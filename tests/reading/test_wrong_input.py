@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from pumice.api.errors import InputError
-from pumice.api.manifests import Objects, read_all, read_stream
+from pumice.api.manifests import Objects, read_stream
+from pumice.inputs.object_files import read_all
 
 POD = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n"
 POD_OBJECT = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}

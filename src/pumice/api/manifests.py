@@ -5,7 +5,7 @@ skipped. Wrong input raises InputError with file, line, document, object, field,
 scheduler ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.scheduler.config`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from pumice.api import yaml
 from pumice.api.core import ConfigMap
 from pumice.api.errors import InputError, raise_all
-from pumice.api.files import streams
 from pumice.api.gang_dialects import READ
 from pumice.api.kinds import CLUSTER_WIDE, group_of
 from pumice.api.meta import Metadata, Wire
@@ -94,17 +93,6 @@ class Objects(Struct):
     def check(self) -> None:
         """Raise InputError with the faults, if there are any."""
         raise_all(self.faults)
-
-
-def read_all(paths: Iterable[str], namespace: str = "default") -> Objects:
-    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input. Objects that state no namespace are of
-    this one. Raises InputError with all faults."""
-    objects = Objects(namespace=namespace)
-    for path in paths:
-        for where, data in streams(path, deep=True):
-            read_data(data, where, objects)
-    objects.check()
-    return objects
 
 
 def read_stream(data: bytes, where: str, objects: Objects) -> None:

@@ -18,10 +18,11 @@ from pumice.api import InputError, instant
 from pumice.api.core import FAILED_CREATE, FORECAST, Event
 from pumice.api.defaults import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.api.files import file_text
-from pumice.api.manifests import Objects, read_all, read_stream
+from pumice.api.manifests import Objects, read_stream
 from pumice.cli.tables import say
 from pumice.extensions import actions, plugins
 from pumice.inputs.known_objects import FromManifests, know_objects
+from pumice.inputs.object_files import read_all
 from pumice.inputs.offline import complete
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH

@@ -12,7 +12,7 @@ from pumice.answers.completed_objects import newcomers
 from pumice.answers.request_changes import Drain, MoreObjects, QueueField
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import called
-from pumice.api.manifests import read_all
+from pumice.api.manifests import Objects
 from pumice.cli.inputs import Inputs, input_options, load, load_policy, namespace_option
 from pumice.cli.tables import json_text, say
 from pumice.live.scheduler.http_world import HttpWorld
@@ -72,4 +72,4 @@ def whatif(
 def _other(inputs: Inputs, now: float) -> Policy | None:
     if inputs.conf is None:
         return None
-    return load_policy(read_all(()), inputs.conf, inputs.plugins_dir, inputs.strict, inputs.shadow, inputs.release)
+    return load_policy(Objects(), inputs.conf, inputs.plugins_dir, inputs.strict, inputs.shadow, inputs.release)
