@@ -8,7 +8,7 @@ from pumice.answers import Because, fits
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, hypernode, node, pod, podgroup, queue
-from pumice.testing.builders import PodBuilder, PodGroupBuilder
+from pumice.testing.builders import NodeBuilder, PodBuilder, PodGroupBuilder
 from pumice.testing.scene import NOW, policy
 
 
@@ -94,3 +94,11 @@ def test_who_waits_for_a_claim_is_told_so_unless_something_else_bounds_it() -> N
     assert (told.bound, told.line) == (None, "job/j waits for PersistentVolumeClaim default/data")
     beside = fits(given(podgroup("j", 2), waits, pod("k").cpu(5).gang("j")), by(), NOW, "job/j")
     assert beside.bound is not None and beside.line == BOUND[Because.TOO_LARGE][1]
+
+
+@pytest.mark.parametrize(("nodes", "runs"), [((), True), ((node("n").has(cpu=4),), False)])
+def test_of_no_nodes_a_queue_may_hold_nothing_yet_but_nodes_may_come(nodes: tuple[NodeBuilder, ...], runs: bool) -> None:
+    made = cluster(*nodes, queue("default"), podgroup("j", 2), *pods(2, 4))
+    assert (fits(made, by(), NOW, "job/j").bound is None) == runs
+    limited = cluster(*nodes, queue("small").capability(cpu=6), podgroup("j", 2).queue("small"), *pods(2, 4))
+    assert fits(limited, by(), NOW, "job/j").bound is not None

@@ -108,10 +108,10 @@ def _by_quota(session: Session, job: Job) -> Headline | None:
     requests = [task.template.request for task in job.tasks.values()]
     least = np.sort(requests, axis=0)[: max(job.min_member, 1)].sum(axis=0) if requests else job.min_resources
     needed: Vector = np.maximum(least, job.min_resources)
-    entitled = {
+    entitled = {  # these are of the nodes there are; of none, any may come
         name: limit
         for plugin in ("capacity", "proportion")
-        if (p := session.plugin(plugin))
+        if session.cluster.nodes.count and (p := session.plugin(plugin))
         for name, (_, limit) in p.entitlements().items()
     }
     queue, seen = job.queue, set()
