@@ -365,7 +365,9 @@ def test_a_job_for_which_one_action_made_no_room_rests_again() -> None:
     for each in (made, other):
         each.put(*node("n4").cpu("500m").build())
     said = cycle(made, policy, NOW + 1, observer=Serves())
-    assert decided(said) == decided(cycle(other, replace(policy, shortcuts=False), NOW + 1))
+    anew = cycle(other, replace(policy, shortcuts=False), NOW + 1)
+    assert decided(said) == decided(anew)
+    assert "rubber" not in {group.job.name for group in anew.groups}  # its pods were evicted only in a try
     assert served == [("preempt", "hard")] * 2  # one for each pod, and none within the job or by reclaim
     assert said.conclusion is not None and "hard" in {job.name for job in said.conclusion.at_rest.jobs}
 

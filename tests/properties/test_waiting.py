@@ -88,7 +88,6 @@ class Life:
 
     def __init__(self, policy: Policy, parents: dict[str, str] = FLAT, nodes: Sequence[str] = NODES) -> None:
         self.policy, self.turns = policy, Counting()
-        self.groups: dict[str, tuple[Any, ...]] = {}  #: by uid: what was told of it last
         self.cluster = cluster(
             *(node(name).cpu(4).gpu(4).pods(6).label("zone", name[-1]) for name in nodes),
             *(queue(name).parent(parent) if parent else queue(name) for name, parent in parents.items()),
@@ -97,13 +96,6 @@ class Life:
 
     def decide(self, now: float) -> Decisions:
         return cycle(self.cluster, self.policy, now, observer=self.turns)
-
-    def told(self, decisions: Decisions, in_order: bool) -> dict[str, Any]:
-        """All that a cycle says, of groups only what is new: a job whose pods are evicted in a try that is undone is told of again."""
-        all_said = said(decisions, in_order)
-        all_said["groups"] = [each for each in all_said["groups"] if self.groups.get(each[0]) != each]
-        self.groups |= {each[0]: each for each in all_said["groups"]}
-        return all_said
 
 
 def said(decisions: Decisions, in_order: bool) -> dict[str, Any]:
@@ -254,7 +246,7 @@ def live(seed: int, operations: int, configuration: str = CONFIGURATION, nodes: 
             now += random.choice([0.0, 0.5, 1.0])
             decided, expected = kept.decide(now), anew.decide(now)
             looked_at_each = in_order and not (decided.conclusion is None or decided.conclusion.at_rest.groups)
-            assert kept.told(decided, looked_at_each) == anew.told(expected, looked_at_each), f"seed {seed}"
+            assert said(decided, looked_at_each) == said(expected, looked_at_each), f"seed {seed}"
             recalled += decided is last
             last = decided
             advance(kept.cluster, decided, now)

@@ -82,6 +82,7 @@ class Session(Questions):
         self.went_by_clock = False  #: whether something was tried whose outcome depends on time or turns
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         self.past_evictions = PastEvictions(cluster, now)
+        self._changed = frozenset(cluster.changed)  #: the uids of the jobs that had changed before
         cluster.log.tells_rows = policy.shortcuts
         cluster.shares_claims, cluster.needs_drivers = map(policy.has_gate, ("DRAWorkloadResourceClaims", "VolumeLimitScaling"))
         cluster.device_gates = frozenset(filter(policy.has_gate, DEVICE_GATES))
@@ -149,6 +150,7 @@ class Session(Questions):
         """Call the hook `close` of the plugins, conclude the status of every job, and return the decisions."""
         self.observer.ends(Stage.SESSION, self)
         self.pretended.rollback()
+        self._forget_tries()
         for alike in self.alike:
             if len(alike.members) > 1:
                 self.blanks |= blanks(alike)
@@ -162,6 +164,14 @@ class Session(Questions):
             note(self.cluster, [past_eviction(each, self.cluster, self.now) for each in self.decisions.evictions])
         self.decisions.tell(job_status.conclude(self))
         return self.decisions
+
+    def _forget_tries(self) -> None:
+        """Jobs whose tasks were moved only in tries that were undone have not changed."""
+        moved = {task.job: False for task in self.moves}
+        moved |= {task.job: True for task, first in self.moves.items() if (task.status, task.node) != (first.before, first.row)}
+        for job, is_elsewhere in moved.items():
+            if job is not None and not is_elsewhere and job not in self.phases and job.uid not in self._changed:
+                self.cluster.changed.pop(job.uid, None)
 
     # -- what the session knows
 
