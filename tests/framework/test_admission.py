@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from pumice.inputs.offline import advance
 from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.framework import enqueueable_jobs
 from pumice.scheduler.framework.at_rest import Needs
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
@@ -120,6 +121,11 @@ def test_once_a_job_asks_in_vain_all_others_of_its_queue_are_compared_at_once(mo
     cycle(made, chosen, NOW + 3)
     assert [job.phase for job in made.jobs.values()].count(INQUEUE) == 1
     assert len(compared) < 10
+
+
+def test_of_very_many_they_are_compared_after_some_have_asked_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enqueueable_jobs, "AT_ONCE", 10)
+    test_once_a_job_asks_in_vain_all_others_of_its_queue_are_compared_at_once(monkeypatch)
 
 
 @pytest.mark.parametrize("limit", ["proportion", "capacity"])
