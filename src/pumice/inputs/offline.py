@@ -30,7 +30,6 @@ from pumice.scheduler.framework.waiting_pods import EVERYBODY
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster, status
 from pumice.scheduler.model.pod_request import POD_LEVEL, is_pod_level, requested_by_containers
-from pumice.scheduler.model.shadow_group import is_shadow
 
 if TYPE_CHECKING:
     from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
@@ -186,7 +185,7 @@ def conditioned(reported: NativeGroupStatus, then: float) -> NativePodGroup:
 def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
     groups: dict[str, dict[str, Any]] = {}
     for job in cluster.jobs.values():
-        if job.group is not None and not is_shadow(job.group):
+        if job.has_group and not job.is_shadow:
             groups[job.uid] = {"phase": job.phase, "conditions": []}
     for group in decisions.groups:
         if group.condition is not None and group.job.uid in groups:

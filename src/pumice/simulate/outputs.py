@@ -70,7 +70,8 @@ def read_frames(path: Path, names: Collection[str] = (), rows: int | None = None
 
 
 class Table:
-    """A CSV file with a header line. Numbers are written briefly; unknown values are empty cells."""
+    """A CSV file with a header line. Numbers are written briefly, 7.0 as 7, fractions rounded to the millionth; unknown values are empty
+    cells."""
 
     def __init__(self, path: Path, head: Iterable[str]) -> None:
         self._file: IO[str] = path.open("w", newline="", encoding="utf-8")
@@ -78,17 +79,11 @@ class Table:
         self._writer.writerow(head)
 
     def write(self, row: Iterable[Any]) -> None:
-        self._writer.writerow([_brief(value) for value in row])
+        brief = [value if not isinstance(value, float) else int(value) if value.is_integer() else round(value, 6) for value in row]
+        self._writer.writerow(brief)
 
     def close(self) -> None:
         self._file.close()
-
-
-def _brief(value: Any) -> Any:
-    """The value as it is written: 7.0 as 7, fractions rounded to the millionth."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else round(value, 6)
-    return value
 
 
 class Folder:

@@ -16,6 +16,7 @@ RESOURCES = Amounts._fields
 SHORTEST_S = 10.0  #: shorter jobs count as this long in the bounded slowdown
 LONGEST = 10  #: how many of the longest waits are kept
 STATES = ("waiting", "running")
+COUNTED, ONE = ("",), (1.0,)  #: of a series that counts jobs: the resource, and by how much one job changes it
 
 Sink = Callable[[Row], None]
 
@@ -90,8 +91,10 @@ class Record:
         self.capacity(cluster)
 
     def advance(self, now: float) -> None:
-        self.look(now)
-        self.move_on(now)
+        if now >= self.series.next_step:
+            self.look(now)
+            self.move_on(now)
+        self.now = now
 
     def look(self, until: float) -> None:
         """Read the gauges, which hold since the last event, if a step of the series is over by `until`."""
@@ -103,25 +106,26 @@ class Record:
         self.now = now
         self.series.advance(now)
 
-    def _add(self, series: str, resource: str, queue: str, more: float) -> None:
-        if not more:
-            return
-        key = series, resource, queue
-        signals = self._signals.get(key)
-        if signals is None:
-            queues, whole = SeriesKey(series, resource, queue), SeriesKey(series, resource)
-            signals = self._signals[key] = self.series.signal(queues, self.now), self.series.signal(whole, self.now)
-        for signal in signals:
-            signal.set(self.now, signal.value + more)
+    def _add(self, series: str, queue: str, amounts: Iterable[float], sign: int = 1, resources: Iterable[str] = RESOURCES) -> None:
+        """Increase the values of a series for some resources, of the queue and of the cluster."""
+        for resource, amount in zip(resources, amounts, strict=True):
+            if amount:
+                signals = self._signals.get((series, resource, queue)) or self._new_signals(series, resource, queue)
+                Signal.add_to_each(signals, self.now, sign * amount)
+
+    def _new_signals(self, series: str, resource: str, queue: str) -> tuple[Signal, Signal]:
+        keys = SeriesKey(series, resource, queue), SeriesKey(series, resource)
+        found = self._signals[series, resource, queue] = self.series.signal(keys[0], self.now), self.series.signal(keys[1], self.now)
+        return found
 
     def _count(self, life: Life, state: str) -> None:
         """Give the job another state, and count the jobs in each state."""
         queue = life.work.queue
         if life.state in STATES:
-            self._add(life.state, "", queue, -1)
+            self._add(life.state, queue, ONE, -1, COUNTED)
         life.state = state
         if state in STATES:
-            self._add(state, "", queue, 1)
+            self._add(state, queue, ONE, 1, COUNTED)
 
     def capacity(self, cluster: Cluster) -> None:
         for name, value in zip(RESOURCES, counted(cluster, cluster.nodes.total()), strict=True):
@@ -145,8 +149,7 @@ class Record:
         self.gauges.came(work.queue, work.roles)
         life.state = ""
         self._count(life, "waiting")
-        for name, amount in zip(RESOURCES, life.total, strict=True):
-            self._add("asked", name, work.queue, amount)
+        self._add("asked", work.queue, life.total)
         self._event((self.now, "submit", work.name, work.queue, "", life.pods, ""))
 
     def started(self, life: Life, tasks: Collection[Placed], *, first: bool) -> None:
@@ -175,8 +178,7 @@ class Record:
             held = [amount * len(tasks) for amount in amounts_of(life.work.roles[0])]
         else:
             held = [sum(amounts) for amounts in zip(*(life.amount(int(task.name.rpartition("-")[2])) for task in tasks), strict=True)]
-        for name, amount in zip(RESOURCES, held, strict=True):
-            self._add("held", name, life.work.queue, sign * amount)
+        self._add("held", life.work.queue, held, sign)
         return held
 
     def evicted(self, life: Life, tasks: Sequence[Placed], action: str, beneficiary: str = "") -> None:
@@ -187,7 +189,10 @@ class Record:
     def _on_nodes(self, event: str, life: Life, tasks: Iterable[Placed], detail: str = "") -> None:
         """Record an event for each node on which the pods are."""
         if self._event is not _ignore:
-            for node, count in Counter(task.node_name for task in tasks).items():
+            counts: dict[str, int] = {}
+            for task in tasks:
+                counts[task.node_name] = counts.get(task.node_name, 0) + 1
+            for node, count in counts.items():
                 self._event((self.now, event, life.work.name, life.work.queue, node, count, detail))
 
     def returned(self, life: Life) -> None:
@@ -203,8 +208,7 @@ class Record:
             turnaround = self.now - work.submit
             self.turnarounds[work.queue].append(turnaround)
             self.slowdowns[work.queue].append(slowdown(turnaround, work.run))
-        for name, amount in zip(RESOURCES, life.total, strict=True):
-            self._add("asked", name, work.queue, -amount)
+        self._add("asked", work.queue, life.total, -1)
         self._event((self.now, "kill" if state == "killed" else "end", work.name, work.queue, "", life.pods, ""))
         self._finish(life)
 

@@ -48,6 +48,15 @@ class Signal:
         if value > self.peak:
             self.peak = value
 
+    @staticmethod
+    def add_to_each(signals: Iterable["Signal"], now: float, more: float) -> None:
+        """Increase the values of several signals."""
+        for signal in signals:
+            signal._integral += signal.value * (now - signal._since)
+            signal._since, signal.value = now, signal.value + more
+            if signal.value > signal.peak:
+                signal.peak = signal.value
+
     def integral(self, now: float) -> float:
         return self._integral + self.value * (now - self._since)
 

@@ -61,7 +61,7 @@ class Work:
 
     @property
     def pods(self) -> int:
-        return sum(role.count for role in self.roles)
+        return self.roles[0].count if len(self.roles) == 1 else sum(role.count for role in self.roles)
 
     def is_grouped(self, usually: bool) -> bool:
         """Whether it has a PodGroup: `usually` is for jobs of the scheduler that is simulated."""

@@ -16,7 +16,6 @@ from pumice.api.meta import Condition, Wire
 from pumice.api.pod import Pod, PodResourceClaimStatus
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.model import Cluster, Job, Task, status
-from pumice.scheduler.model.shadow_group import is_shadow
 from pumice.scheduler.model.task import as_pod, metadata_of
 
 PHASES = {status.RUNNING: "Running", status.SUCCEEDED: "Succeeded", status.FAILED: "Failed", status.UNKNOWN: "Unknown"}
@@ -72,7 +71,7 @@ class Snapshot:
         objects = [(kind, item) for kind, kept in cluster.objects.items() for item in kept.values()]
         objects += [("Node", cluster.nodes.wire[row]) for row in cluster.nodes]
         objects += [("Queue", queue.wire) for queue in cluster.queues.values() if queue.wire is not None]
-        objects += [("PodGroup", _group_of(job.group, job)) for job in cluster.jobs.values() if job.group and not is_shadow(job.group)]
+        objects += [("PodGroup", _group_of(job.group, job)) for job in cluster.jobs.values() if job.group and not job.is_shadow]
         self._objects: list[tuple[str, Wire]] = objects
         self._tasks = list(map(_values, cluster.tasks.values())) if tasks is None else tasks
 

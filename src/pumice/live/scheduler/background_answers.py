@@ -37,7 +37,6 @@ from pumice.live.scheduler.decisions_to_requests import about_group
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import of_job
 from pumice.scheduler.model import Cluster, Job
-from pumice.scheduler.model.shadow_group import is_shadow
 
 log = logging.getLogger(__name__)
 PATH = "/fits"
@@ -167,7 +166,7 @@ class Headlines:
         return [EventRecord(about_group(job), "Normal", "Waits", headline.text)]
 
     def _is_due(self, job: Job, now: float) -> bool:
-        has_group = job.group is not None and not is_shadow(job.group)
+        has_group = job.has_group and not job.is_shadow
         return has_group and now - job.created >= GRACE_S and now - self._asked_at(job) >= ASKED_AGAIN_S
 
     def _asked_at(self, job: Job) -> float:

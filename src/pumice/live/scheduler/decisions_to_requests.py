@@ -50,7 +50,6 @@ from pumice.scheduler.framework.job_classes import Member
 from pumice.scheduler.framework.past_evictions import past_eviction
 from pumice.scheduler.framework.policy import SCHEDULE
 from pumice.scheduler.model import INQUEUE, PENDING, UNKNOWN, Cluster, Job, Task, status
-from pumice.scheduler.model.shadow_group import is_shadow
 
 REST_S = 5.0  #: the least time between two looks at why jobs at rest wait
 EACH_REST_S = 0.002  #: that time for each of these jobs, if there are many: a look takes a tenth of it
@@ -181,7 +180,7 @@ def _event_records(cluster: Cluster, decisions: Decisions, sent_status: SentStat
     complaints = {group.job.uid: _complaint(group.job, group.condition) for group in groups}
     events = []
     for event in decisions.events:
-        silent = is_shadow(event.job.group) or _is_others(event.job, cluster, sent_status)
+        silent = event.job.is_shadow or _is_others(event.job, cluster, sent_status)
         if event.reason == COMPLAINT and event.message:
             silent |= event.message in complaints.get(event.job.uid, "") or sent_status.holds(event.job.uid, COMPLAINT, event.message)
         if not silent and sent_status.is_new(event.job.uid, event.type + event.reason, event.message, now):
@@ -228,7 +227,7 @@ def _evict(eviction: Evict, cluster: Cluster, events: list[EventRecord], now: fl
     because = past_eviction(eviction, cluster, now).cause
     why = f"Pod is evicted, because of {because}"
     events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "Evict", why))
-    if task.job is not None and task.job.group is not None and not is_shadow(task.job.group):
+    if task.job is not None and task.job.has_group and not task.job.is_shadow:
         events.append(EventRecord(about_group(task.job), "Normal", "Evict", f"{task.name}: {because}"))
     expecting = tuple(job.uid for job in (task.job, cluster.jobs.get(eviction.beneficiary)) if job is not None and job.held_places)
     return EvictPod(pod_ref(task), why, task.template.scheduler_name, noted=expecting)
@@ -290,7 +289,7 @@ def _blamed_queue(name: str) -> WriteStatus:
 
 def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition: str, due: dict[str, float]) -> WriteStatus | None:
     wire = group.job.group
-    if wire is None or is_shadow(wire) or sent_status.pauses.holds("PodGroup", group.job.uid, now):
+    if wire is None or group.job.is_shadow or sent_status.pauses.holds("PodGroup", group.job.uid, now):
         return None
     uid = wire.metadata.uid or ""
     note = sent_status.group(group.job.uid, uid)
@@ -356,7 +355,7 @@ def _blamed_condition(group: NativeGroupStatus) -> WriteCondition:
 def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[str, float], *, written: bool) -> list[EventRecord]:
     """The events about a PodGroup: why its gang is not placed, whenever that is news; or, when its status is written, that it is ready."""
     job, condition = group.job, group.condition
-    if job.group is None or is_shadow(job.group):
+    if not job.has_group or job.is_shadow:
         return []
     if group.phase in (PENDING, INQUEUE, UNKNOWN):
         message = _complaint(job, condition)

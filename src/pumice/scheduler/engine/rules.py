@@ -24,6 +24,8 @@ class Reach(Enum):
     NODE = "the node's object and what stands on it"
     CLUSTER = "what stands anywhere"
 
+    __hash__ = object.__hash__  # the usual one is slow, and reaches are keys of what is asked for each placement
+
 
 class Reason(Struct, frozen=True):
     """Why a node was refused.

@@ -17,7 +17,6 @@ from pumice.scheduler.eviction.disruption_budgets import BudgetsByNamespace
 from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, Task, status
-from pumice.scheduler.model.shadow_group import is_shadow
 from pumice.scheduler.model.task import TRUE_WORDS
 
 HOUR_S = 3600.0
@@ -115,8 +114,8 @@ class Movable:
 
     def _may_lose(self, job: Job) -> bool:
         """Whether pods of the job may be moved, as far as the job is concerned."""
-        group, rules = job.group, self._rules
-        if group is None or is_shadow(group) or job is self._beneficiary or job.queue is None or not job.queue.exists:
+        rules = self._rules
+        if not job.has_group or job.is_shadow or job is self._beneficiary or job.queue is None or not job.queue.exists:
             return False
         if job.never_preempted or job.uid in self._spared or job.queue.name in rules.protected_queues:
             return False

@@ -129,9 +129,9 @@ class GroupEvent(Struct, frozen=True):
 
 
 class MadeWhenRead(Sequence[T]):
-    """A sequence of `count` values, which are made when one of them is first read."""
+    """A sequence of values that are made when one of them is first read. `count`: how many there will be."""
 
-    def __init__(self, count: int, make: Callable[[], list[T]]) -> None:
+    def __init__(self, count: Callable[[], int], make: Callable[[], list[T]]) -> None:
         self._count = count
         self._make = make
 
@@ -140,7 +140,7 @@ class MadeWhenRead(Sequence[T]):
         return self._make()
 
     def __len__(self) -> int:
-        return self._count
+        return self._count()
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -262,13 +262,18 @@ class Conclusion(Struct, frozen=True):
 
     def groups(self) -> Sequence[GroupStatus]:
         """The status of each job's PodGroup, the oldest first."""
-        count = sum(len(outcome.members) for outcome in self.outcomes) + sum(map(len, self.at_rest.groups))
-        return MadeWhenRead(count, lambda: [outcome.group(member) for member, outcome in self._by_age()])
+        return MadeWhenRead(self._job_count, lambda: [outcome.group(member) for member, outcome in self._by_age()])
+
+    def _job_count(self) -> int:
+        return sum(len(outcome.members) for outcome in self.outcomes) + sum(map(len, self.at_rest.groups))
 
     def waiting(self) -> Sequence[Waiting]:
         """Why each pod waits: first pods that were tried alone, then the pods of jobs by age, then pods that no action looks at."""
+        return MadeWhenRead(self._waiting_count, self._waiting)
+
+    def _waiting_count(self) -> int:
         count = sum(len(outcome.members) * len(outcome.pods) for outcome in self.outcomes)
-        return MadeWhenRead(len(self.refused) + count + self.at_rest.pods + len(self.stranded), self._waiting)
+        return len(self.refused) + count + self.at_rest.pods + len(self.stranded)
 
     def _waiting(self) -> list[Waiting]:
         made = [waiting for member, outcome in self._by_age() for waiting in outcome.waiting(member)]
@@ -277,7 +282,7 @@ class Conclusion(Struct, frozen=True):
     def last_word(self, job: Job) -> Waiting | None:
         """Why the last of the job's waiting pods waits; None if no pod of the job waits, or if the job was at rest."""
         for outcome in self.outcomes:
-            members = outcome.members
+            members = outcome.members if outcome.pods else []
             for place in range(bisect_left(members, job.created, key=_age), len(members)):
                 if members[place].job is job:
                     return outcome.last_word(members[place])

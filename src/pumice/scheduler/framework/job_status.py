@@ -72,12 +72,13 @@ def _outcome(session: Session, alike: JobClass, explained: Container[str]) -> Jo
 
 
 def phase_of(job: Job, unschedulable: bool) -> str:
-    counts = job.counts
-    if counts[status.RUNNING] and unschedulable:
+    count = job.counts.get
+    running, releasing = count(status.RUNNING, 0), count(status.RELEASING, 0)
+    if running and unschedulable:
         return UNKNOWN
-    leaving = sum(task.node_name != "" for task in job.tasks.values() if task.status == status.RELEASING) if counts[status.RELEASING] else 0
-    completed = counts[status.FAILED] + counts[status.SUCCEEDED]
-    scheduled = counts[status.RUNNING] + counts[status.BOUND] + completed + leaving
+    leaving = sum(task.node_name != "" for task in job.tasks.values() if task.status == status.RELEASING) if releasing else 0
+    completed = count(status.FAILED, 0) + count(status.SUCCEEDED, 0)
+    scheduled = running + count(status.BOUND, 0) + completed + leaving
     if scheduled >= job.min_member and (scheduled or _has_run_out(job)):
         return COMPLETED if scheduled == completed else RUNNING
     return INQUEUE if job.phase == INQUEUE else PENDING

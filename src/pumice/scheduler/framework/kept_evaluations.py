@@ -39,7 +39,7 @@ def keep_evaluations(session: Session, evaluations: Evaluations) -> None:
 def evaluation_left(cluster: Cluster, policy: Policy, task: Task) -> Evaluation | None:
     """The evaluation that earlier sessions have left for such tasks, if it still holds."""
     basis, found = cluster.memory.get(MEMORY, (None, None))
-    return found.lasting(task) if basis is not None and basis == _state(cluster, policy) else None
+    return found.lasting(task) if basis is not None and basis == _state(cluster, policy, cluster.versions) else None
 
 
 def _basis(session: Session) -> tuple[Any, ...] | None:
@@ -48,9 +48,9 @@ def _basis(session: Session) -> tuple[Any, ...] | None:
     policy = session.policy
     if is_watched or session.cluster.with_pod_affinity or not (policy.shortcuts and policy.rules_last and session.plugins.are_trusted):
         return None
-    return _state(session.cluster, policy)
+    return _state(session.cluster, policy, session.cluster.versions.copy())
 
 
-def _state(cluster: Cluster, policy: Policy) -> tuple[Any, ...]:
+def _state(cluster: Cluster, policy: Policy, versions: dict[str, int]) -> tuple[Any, ...]:
     nodes, dimensions = cluster.nodes, cluster.dimensions
-    return policy, bool(cluster.with_pod_affinity), nodes.version, cluster.versions.copy(), len(dimensions.names), dimensions.width
+    return policy, bool(cluster.with_pod_affinity), nodes.version, versions, len(dimensions.names), dimensions.width

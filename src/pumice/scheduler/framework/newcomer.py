@@ -1,7 +1,9 @@
 """A newcomer: a job of one pod that waits alone (`newcomer_cycle.py`), as plugins are asked about it."""
 
+import numpy as np
+
 from pumice.scheduler.model import PODS, Cluster, Job
-from pumice.scheduler.model.resources import as_vectors
+from pumice.scheduler.model.resources import as_vector
 
 
 class Newcomer:
@@ -18,11 +20,11 @@ class Newcomer:
         return self._takes_little
 
     def _leaves_some(self) -> bool:
-        idle = self.cluster.nodes.idle.sum(axis=1)
+        idle = np.add.reduce(self.cluster.nodes.idle, axis=1)
         for column, amount in self.task.template.needs:
             if idle[column] <= amount:
                 return False
         if not self.job.is_pending:
             return True
-        rest = idle - as_vectors(queue.promised for queue in self.cluster.queues.values()).sum(axis=0)
+        rest = (idle - as_vector(np.add.reduce([queue.promised for queue in self.cluster.queues.values()]))).tolist()
         return all(amount <= rest[column] for column, amount in enumerate(self.job.min_resources.tolist()) if amount and column != PODS)

@@ -138,8 +138,12 @@ class Policy(Struct, frozen=True, dict=True):
         """Whether an action gives idle room to the pods of PodGroups, such as allocate and in-order."""
         return any(action.places_gangs for action in self.actions)
 
+    @cached_property
+    def _action_names(self) -> frozenset[str]:
+        return frozenset(action.name for action in self.actions)
+
     def has_action(self, name: str) -> bool:
-        return any(action.name == name for action in self.actions)
+        return name in self._action_names
 
     def places_after(self, name: str) -> bool:
         """Whether an action that places the pods of PodGroups has a turn after this action."""
@@ -148,8 +152,12 @@ class Policy(Struct, frozen=True, dict=True):
     def has_hook(self, hook: str) -> bool:
         return hook in self.takers
 
+    @cached_property
+    def _plugin_names(self) -> frozenset[str]:
+        return frozenset(choice.plugin.name for choice in self.choices)
+
     def has_plugin(self, name: str) -> bool:
-        return any(choice.plugin.name == name for tier in self.tiers for choice in tier)
+        return name in self._plugin_names
 
     def why_topology_is_unheeded(self, group: PodGroup) -> str:
         """Why a hard network topology of the PodGroup has no effect; empty if it has an effect, or if there is none."""

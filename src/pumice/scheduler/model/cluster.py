@@ -19,7 +19,7 @@ from pumice.scheduler.model.kept_sums import KeptSums
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import DEVICE_SHARES
-from pumice.scheduler.model.shadow_group import is_shadow, shadow_group
+from pumice.scheduler.model.shadow_group import shadow_group
 from pumice.scheduler.model.shared_templates import NO_PAIRS
 from pumice.scheduler.model.task import Task, key_of, owner_of
 from pumice.scheduler.model.template import Template
@@ -160,7 +160,7 @@ class Cluster(KeptSums):
             self.sequence += 1
             task = self.tasks[key] = Task(key, pod, template, labels, annotations, self.sequence)
         elif self._stays(task, pod, fresh) and template is task.template and labels is task.labels and annotations is task.annotations:
-            self._restate(task, pod, fresh)
+            self._restate(task, fresh, pod)
             return
         else:
             self._detach(task)
@@ -175,15 +175,6 @@ class Cluster(KeptSums):
         job = self.jobs.get(f"{task.namespace}/{self._group_of(pod)}")
         return task.node_name == pod.spec.node_name and task.job is job and task.owner == owner_of(pod)
 
-    def _restate(self, task: Task, pod: Pod, to: int) -> None:
-        """Take over the status of a pod that stays. Its place and the sums of resources stay as they are."""
-        self._tell(task.node, task, -1)
-        task.read_state(pod)
-        self._count_as(task, to)
-        self._tell(task.node, task, 1)
-        if task.job is not None:
-            self.changed[task.job.uid] = self._stale[task.job.uid] = task.job
-
     def _group_of(self, pod: Pod) -> str:
         """The name of the pod's PodGroup; with shadow groups, one is made for a pod that has none."""
         named = (pod.metadata.annotations or {}).get(GROUP_NAME, "")
@@ -191,7 +182,7 @@ class Cluster(KeptSums):
             return named
         shadow = shadow_group(pod)
         job = self.jobs.get(f"{shadow.metadata.namespace}/{shadow.metadata.name}")
-        if job is None or job.group is None:
+        if job is None or not job.has_group:
             self._put_group(shadow)
         return shadow.metadata.name
 
@@ -278,14 +269,14 @@ class Cluster(KeptSums):
         if job is None:
             job = self.jobs[uid] = Job(uid, self.dimensions, group)
         else:
-            if job.group is not None:
+            if job.has_group:
                 self._unlink(job)
             job.read(group, self.dimensions)
         self._expect(job)
         if job.tasks:
             for index in self._indexes.values():
                 index.reread(job)
-        self._rank(job)
+        self._rank(job, group)
         self._count_tiers(job, 1)
         queue = self.queue(group.spec.queue or self.default_queue)
         job.queue = queue
@@ -334,10 +325,12 @@ class Cluster(KeptSums):
                 del self.tier_names[name]
 
     def _drop_if_empty(self, job: Job) -> None:
-        if is_shadow(job.group) and not job.tasks:
+        if job.tasks:
+            return
+        if job.is_shadow:
             self._unlink(job)
             job.group = None
-        if job.group is None and not job.tasks:
+        if not job.has_group:
             self.jobs.pop(job.uid, None)
 
     def _drop_if_unused(self, queue: Queue) -> None:
@@ -362,8 +355,8 @@ class Cluster(KeptSums):
         else:
             self.not_enqueued.pop(job.uid, None)
 
-    def _rank(self, job: Job) -> None:
-        name = job.group.spec.priority_class_name if job.group else None
+    def _rank(self, job: Job, group: PodGroup | None) -> None:
+        name = group.spec.priority_class_name if group else None
         named = self.of("PriorityClass").get(name or "")
         job.priority = named.value if named else self.default_priority
 
@@ -373,7 +366,7 @@ class Cluster(KeptSums):
 
     def _rank_all(self) -> None:
         for job in self.jobs.values():
-            self._rank(job)
+            self._rank(job, job.group)
 
     # -- what is counted only where somebody asks for it
 

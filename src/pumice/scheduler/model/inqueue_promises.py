@@ -32,7 +32,7 @@ MOST_KNOWN = 512
 
 def refresh_promises(job: Job, known: KnownPromises) -> None:
     """Bring the job's part in the sums of its queue up to date. `known`: parts that were computed before, for jobs that are alike."""
-    if any(task.template.gates for task in job.pending.values()):
+    if job.pending and any(task.template.gates for task in job.pending.values()):
         _replace(job, _promises(job))
         return
     holding, reserves = job.holding.tobytes(), job.reserves and not job.beyond

@@ -34,7 +34,7 @@ from pumice.api.structs import pack, unpacker
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus
 from pumice.scheduler.model import status
 from pumice.scheduler.model.inqueue_promises import NO_PROMISES, fitted
-from pumice.scheduler.model.rare_attributes import NOTHING, Seldom
+from pumice.scheduler.model.rare_attributes import NOTHING, Seldom, unusual
 from pumice.scheduler.model.resources import (
     FEW_READ,
     MOST_OF_MANY,
@@ -47,6 +47,7 @@ from pumice.scheduler.model.resources import (
     no_sum,
     unpacked,
 )
+from pumice.scheduler.model.shadow_group import MARK
 from pumice.scheduler.model.subjob import SubJobs
 from pumice.scheduler.model.task import Task, flag, revocable_zone
 
@@ -134,23 +135,26 @@ class Job:
         policies = (spec.sub_group_policy if spec else None) or ()
         annotations, labels = (meta.annotations if meta else None) or NOTHING, (meta.labels if meta else None) or NOTHING
         self.min_member = (spec.min_member if spec else None) or 0
-        self.role_minimum = (spec.min_task_member if spec else None) or NOTHING
         self.created = meta.created if meta else 0.0
         self.has_min_resources = spec is not None and spec.min_resources is not None
         self.least = dimensions.packed(spec.min_resources if spec else None)  #: `min_resources`
-        self.asks_for_topology = spec is not None and (spec.network_topology is not None or any(p.network_topology for p in policies))
-        self.has_one_part = not policies
-        self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)
-        self.waiting_time = _waiting_time(annotations)
-        self.estimate = _seconds(annotations.get(ESTIMATE))
         self.preemptable = flag(annotations, labels, PREEMPTABLE, default=False)
-        self.never_preempted = annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)) is not None and not self.preemptable
-        self.zone = revocable_zone(annotations)
         self.annotations = annotations
         self.phase = (group.status.phase if group else None) or PENDING
-        self.allocated_hypernode = annotations.get(ALLOCATED_HYPERNODE, "")
-        self.held_places = annotations.get(HELD_PLACES, "")
-        self._subjobs = None
+        self.seldom = unusual(
+            Job,
+            beyond=beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions),
+            waiting_time=_waiting_time(annotations),
+            estimate=_seconds(annotations.get(ESTIMATE)),
+            role_minimum=(spec.min_task_member if spec else None) or NOTHING,
+            zone=revocable_zone(annotations),
+            never_preempted=annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)) is not None and not self.preemptable,
+            allocated_hypernode=annotations.get(ALLOCATED_HYPERNODE, ""),
+            held_places=annotations.get(HELD_PLACES, ""),
+            nominated_hypernodes=self.nominated_hypernodes,
+            asks_for_topology=spec is not None and (spec.network_topology is not None or any(p.network_topology for p in policies)),
+            has_one_part=not policies,
+        )
 
     def widen(self, dimensions: Dimensions) -> None:
         self.holding = dimensions.fitted(self.holding)
@@ -174,6 +178,15 @@ class Job:
         if group is not None:
             self._about = _shared(pack(replace(group.metadata, name="", namespace=None)))
             self._rest = _shared(pack((group.spec, group.status)))
+
+    @property
+    def has_group(self) -> bool:
+        return bool(self._rest)
+
+    @property
+    def is_shadow(self) -> bool:
+        """Whether its PodGroup was made by the scheduler for pods that have none, so that nobody else knows it."""
+        return self.has_group and MARK in self.annotations
 
     @property
     def written(self) -> tuple[bytes, bytes]:
@@ -279,7 +292,7 @@ class Job:
         counts = self.counts
         if counts is NO_COUNTS:
             counts = self.counts = Counts()
-        if number := counts[bit] + by:
+        if number := counts.get(bit, 0) + by:
             counts[bit] = number
         else:
             del counts[bit]
@@ -308,7 +321,7 @@ class Job:
 
     @property
     def allocated_count(self) -> int:
-        return self.ready_count - self.counts[status.SUCCEEDED]
+        return self.ready_count - self.counts.get(status.SUCCEEDED, 0)
 
     @property
     def is_ready(self) -> bool:

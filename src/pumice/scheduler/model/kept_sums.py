@@ -82,7 +82,21 @@ class KeptSums:
         if written:
             self.annotate(task, written)
         task.started = task.placed_at = since
-        self.move(task, status.RUNNING, row)
+        if task.node == row and task.status == status.BINDING and not self.past_usage:
+            self.revision += 1
+            self._restate(task, status.RUNNING)
+        else:
+            self.move(task, status.RUNNING, row)
+
+    def _restate(self, task: Task, to: int, pod: Pod | None = None) -> None:
+        """Take over another status of a task that stays where it is, and holds its room before and after. `pod`: its new form, if any."""
+        self._tell(task.node, task, -1)
+        if pod is not None:
+            task.read_state(pod)
+        self._count_as(task, to)
+        self._tell(task.node, task, 1)
+        if task.job is not None:
+            self.changed[task.job.uid] = self._stale[task.job.uid] = task.job
 
     def annotate(self, task: Task, more: dict[str, str]) -> None:
         """Add annotations to a task that were written to its pod."""

@@ -22,7 +22,3 @@ def shadow_group(pod: Pod) -> PodGroup:
         Metadata(name=name, namespace=namespace, annotations={MARK: "true"}, creation_timestamp=meta.creation_timestamp),
         PodGroupSpec(min_member=max(0, integer(minimum, 1)), priority_class_name=pod.spec.priority_class_name),
     )
-
-
-def is_shadow(group: PodGroup | None) -> bool:
-    return group is not None and MARK in (group.metadata.annotations or {})

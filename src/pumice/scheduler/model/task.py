@@ -13,7 +13,7 @@ from pumice.api.meta import Metadata, OwnerReference
 from pumice.api.pod import ClaimCharge, Pod, PodStatus, SchedulingGroup
 from pumice.api.times import instant_or
 from pumice.scheduler.model import status
-from pumice.scheduler.model.rare_attributes import NOTHING, Seldom
+from pumice.scheduler.model.rare_attributes import NOTHING, Seldom, unusual
 from pumice.scheduler.model.shared_templates import Pairs
 from pumice.scheduler.model.template import Template
 
@@ -85,23 +85,28 @@ class Task:
 
     def read_state(self, pod: Pod) -> None:
         """Read what may change in a pod while its template stays the same. The status is set by the cluster."""
-        self.deleting = bool(pod.metadata.deletion_timestamp)
-        self.nominated = pod.status.nominated_node_name or ""
         self.started = instant_or(pod.status.start_time, None)
-        self.disrupted = self.resize_deferred = False
-        self.claims = device_claims(pod)
-        self.charges, self.bare = (), None
         self.placed_at: float | None = None  #: when PodScheduled became true
-        self.ended = None
+        disrupted, resize_deferred, ended = False, False, None
         for condition in pod.status.conditions or ():
             if condition.type == "DisruptionTarget":
-                self.disrupted = condition.status == "True" and condition.reason == "PreemptionByScheduler"
+                disrupted = condition.status == "True" and condition.reason == "PreemptionByScheduler"
             elif condition.type == "PodResizePending":
-                self.resize_deferred = condition.reason == "Deferred"
+                resize_deferred = condition.reason == "Deferred"
             elif condition.type == "PodScheduled" and condition.status == "True":
                 self.placed_at = instant_or(condition.last_transition_time, None)
             elif condition.type == "Ready" and condition.status == "False" and pod.status.phase in ("Succeeded", "Failed"):
-                self.ended = instant_or(condition.last_transition_time, None)
+                ended = instant_or(condition.last_transition_time, None)
+        self.seldom = unusual(
+            Task,
+            group=self.group,
+            nominated=pod.status.nominated_node_name or "",
+            deleting=bool(pod.metadata.deletion_timestamp),
+            disrupted=disrupted,
+            resize_deferred=resize_deferred,
+            ended=ended,
+            claims=device_claims(pod),
+        )
 
     def __repr__(self) -> str:
         return f"<Task {self.key} {status.NAMES[self.status]}>"
