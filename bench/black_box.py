@@ -91,7 +91,7 @@ def run() -> list[Row]:
         decide(taped, NOW, box)
         while not any(path.stat().st_size for path in Path(folder).iterdir()):
             time.sleep(0.1)  # until the first snapshot is written
-        (file,) = files_of(Path(folder))
+        (file,) = files_of(Path(folder), print)
         size = file.stat().st_size
         gc.collect()
         gc.freeze()

@@ -40,7 +40,7 @@ def test_it_is_decided_as_it_was(name: str, tmp_path: Path) -> None:
 def test_no_name_is_left_and_amounts_are(tmp_path: Path) -> None:
     record_week(tmp_path / "named")
     take_over(tmp_path / "named", tmp_path / "hidden", HIDE)
-    (path,) = files_of(tmp_path / "hidden")
+    (path,) = files_of(tmp_path / "hidden", pytest.fail)
     text = "\n".join(msgspec.json.encode(entry).decode() for entry in entries(path, pytest.fail))
     assert re.findall(r"train|report|huge|research|finance|\bn[12]\b", text) == []
     assert '"cpu":"5"' in text and "Running" in text and "scheduling.k8s.io/group-name" in text

@@ -41,7 +41,7 @@ def test_only_their_user_may_read_them(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "new", Retention())
     writer.begin(lambda: SAID)
     writer.close()
-    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "new", *files_of(tmp_path / "new"))] == [0o700, 0o600]
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "new", *files_of(tmp_path / "new", pytest.fail))] == [0o700, 0o600]
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -62,6 +62,21 @@ def test_wherever_a_file_is_torn_all_before_is_read_and_the_rest_is_told(tmp_pat
         found = list(entries(torn, told.append))
         assert found == SAID[: len(found)] and len(found) < len(SAID)
         assert not told or "cut off" in told[0]
+
+
+@pytest.mark.parametrize("size", [0, 1, 50])
+def test_a_file_that_was_not_begun_is_left_out_of_its_folder_and_told(size: int, tmp_path: Path) -> None:
+    """Its writer was killed, or only just made it. All else in the folder is of use."""
+    first, second = (tmp_path / f"recording-{number:08}.pumice" for number in (1, 2))
+    whole = written(first).read_bytes()
+    second.write_bytes(whole[:size])
+    told: list[str] = []
+    assert files_of(tmp_path, told.append) == [first]
+    assert told == [f"{second}: is left out, as not even its first record is whole"]
+    first.unlink()
+    (left,) = files_of(tmp_path, pytest.fail)
+    with pytest.raises(InputError, match="torn at its beginning"):
+        list(entries(left, lambda message: None))
 
 
 def test_damage_in_the_middle_is_told_and_ends_the_reading(tmp_path: Path) -> None:
@@ -122,7 +137,7 @@ def test_files_with_odd_names_are_passed_over_and_recording_goes_on(odd: str, tm
     writer = Writer(tmp_path, Retention())
     writer.begin(lambda: SAID)
     writer.close()
-    assert [path.name for path in files_of(tmp_path)] == [f"recording-{number:08}.pumice" for number in (1, 4, 5)]
+    assert [path.name for path in files_of(tmp_path, pytest.fail)] == [f"recording-{number:08}.pumice" for number in (1, 4, 5)]
     assert (tmp_path / odd).read_text() == "not ours"
 
 
@@ -173,7 +188,7 @@ def test_other_files_and_other_versions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another version"):
         list(entries(tmp_path / "newer", pytest.fail))
     with pytest.raises(InputError, match="holds no recordings"):
-        files_of(tmp_path)
+        files_of(tmp_path, pytest.fail)
 
 
 KILLED = """
@@ -193,7 +208,7 @@ writer.close()
 def test_what_was_written_before_a_kill_is_there(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL
-    (path,) = files_of(tmp_path)
+    (path,) = files_of(tmp_path, pytest.fail)
     assert list(entries(path, pytest.fail)) == SAID
 
 
@@ -204,7 +219,7 @@ def test_a_folder_keeps_to_its_size_and_the_newest_stay(tmp_path: Path) -> None:
         writer.begin(lambda: SAID[:2])
         writer.add(lambda number=number: [PhaseSet(float(at), f"job-{number}-{at:x<50}", "Inqueue") for at in range(200)])
     writer.close()
-    file_format = files_of(tmp_path)
+    file_format = files_of(tmp_path, pytest.fail)
     assert sum(path.stat().st_size for path in file_format) <= retention.folder_bytes
     assert file_format[-1].name == "recording-00000100.pumice" and 2 < len(file_format) < 100
 
@@ -238,7 +253,7 @@ def test_while_a_disk_hangs_no_more_waits_for_it_and_then_a_new_file_begins(tmp_
     writer.add(lambda: [Whole(1.0)])
     writer.begin(lambda: SAID)
     writer.close()
-    first, second = (list(entries(path, pytest.fail)) for path in files_of(tmp_path))
+    first, second = (list(entries(path, pytest.fail)) for path in files_of(tmp_path, pytest.fail))
     assert begun == 0 and second == SAID
     assert [each.at for each in first[2:]] == list(range(len(first) - 2)), "no gap, and nothing after the gap"
     assert caplog.text.count("writing is too slow") == 1
@@ -258,7 +273,7 @@ def test_a_disk_that_hangs_keeps_no_process_from_its_end(tmp_path: Path, monkeyp
     monkeypatch.undo()
     goes_on.set()
     writer.close()
-    assert list(entries(files_of(tmp_path)[0], pytest.fail)) == SAID
+    assert list(entries(files_of(tmp_path, pytest.fail)[0], pytest.fail)) == SAID
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), LookupError("a fault of ours")])
@@ -273,4 +288,4 @@ def test_a_disk_that_fails_ends_the_file_and_not_the_program(tmp_path: Path, cap
     writer.begin(lambda: SAID)
     writer.close()
     assert str(error.args[-1]) in caplog.text
-    assert [list(entries(path, pytest.fail)) for path in files_of(tmp_path)] == [SAID[:2], SAID]
+    assert [list(entries(path, pytest.fail)) for path in files_of(tmp_path, pytest.fail)] == [SAID[:2], SAID]

@@ -77,7 +77,7 @@ def test_each_file_of_a_folder_can_be_read_alone(
     situation = SITUATIONS[name]
     options = Options(schedulers=(situation.scheduler,))
     scheduler = recorded(tmp_path, situation.build(), a_minute, situation.conf, options, retention=Retention(file_s=0.0))
-    files = files_of(tmp_path)
+    files = files_of(tmp_path, pytest.fail)
     assert len(files) >= least
     assert sum(all_alike(opened(file, pytest.fail)) for file in files) == all_alike(as_replayed(tmp_path))
     last = opened(files[-1], pytest.fail)
@@ -109,7 +109,7 @@ def test_what_is_only_asked_is_not_recorded(tmp_path: Path) -> None:
     assert all_alike(replay)
     named = [{(kind, str(item)) for kind, item in Snapshot(cluster).objects()} for cluster in (replay.cluster, scheduler.cluster)]
     assert named[0] == named[1]
-    assert "made-up" not in str([[*entries(path, pytest.fail)] for path in files_of(tmp_path)])
+    assert "made-up" not in str([[*entries(path, pytest.fail)] for path in files_of(tmp_path, pytest.fail)])
 
 
 def test_a_cycle_that_decides_otherwise_is_told_pod_by_pod(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ HUNDREDTH = 0.01
 
 def totals(folder: Path, *by: str, start: float = START, end: float = START + 1800) -> UsageTotals:
     made = UsageTotals(by or ("queue",), start, end)
-    for path in files_of(folder):
+    for path in files_of(folder, pytest.fail):
         for entry in entries(path, pytest.fail):
             made.take(entry)
     made.close()
@@ -61,7 +61,7 @@ def test_parts_of_the_time_add_up_to_all_of_it(tmp_path: Path) -> None:
 def test_periods_add_up_to_all_of_the_time(tmp_path: Path) -> None:
     record_week(tmp_path)
     whole, made, cut = totals(tmp_path).accounts, UsageTotals(("queue",), START, START + 1800), []
-    for path in files_of(tmp_path):
+    for path in files_of(tmp_path, pytest.fail):
         for entry in entries(path, pytest.fail):
             while entry.at >= START + 500 * (len(cut) + 1):
                 cut.append(made.cut(START + 500 * (len(cut) + 1)))
@@ -86,7 +86,7 @@ def test_hours_and_days_are_told_one_by_one(tmp_path: Path) -> None:
 def test_a_folder_of_many_files_gives_what_one_file_gives(tmp_path: Path) -> None:
     record_week(tmp_path / "one")
     record_week(tmp_path / "many", Retention(file_s=0.0))
-    assert len(files_of(tmp_path / "many")) > 5
+    assert len(files_of(tmp_path / "many", pytest.fail)) > 5
     one, many = totals(tmp_path / "one").accounts, totals(tmp_path / "many").accounts
     for queue in (("research",), ("finance",)):
         assert isclose(one[queue].got.cpu, many[queue].got.cpu, rel_tol=HUNDREDTH)

@@ -72,7 +72,7 @@ async def follow(client: Client, policy: Policy, out: Path, retention: Retention
 def take_over(source: Path, out: Path, hide: Hide) -> None:
     """Copy recordings to the folder `out`, file by file, with each entry changed by `hide`. Raises InputError."""
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for path in files_of(source):
+    for path in files_of(source, warn):
         try:
             file = RecordingFile(out / path.name)
         except FileExistsError:

@@ -43,10 +43,10 @@ def replay(
         raise click.UsageError("--list shows what was decided then, in all cycles; leave out --cycle and --conf")
     as_json = output == "json"
     if listed:
-        _list(Replay(files_of(file), warn), as_json)
+        _list(Replay(files_of(file, warn), warn), as_json)
         return
     if number is None:
-        raise SystemExit(_all(Replay(files_of(file), warn), conf, plugins_dir, as_json))
+        raise SystemExit(_all(Replay(files_of(file, warn), warn), conf, plugins_dir, as_json))
     played, cycle = cycle_numbered(file, warn, number)
     policy = recorded_policy(played.begin, conf, plugins_dir)
     if subject is None:
@@ -70,7 +70,7 @@ def _list(played: Replay, as_json: bool) -> None:
 def _all(played: Replay, conf: str | None, plugins_dir: str | None, as_json: bool) -> int:
     """Decide all cycles; print a row for each pod with another outcome, then totals. Returns the exit code."""
     policies: dict[tuple[str, ...], Policy] = {}
-    count, instants, differing = Counter[str](), list[str](), list[tuple[Cycle, list[PodDifference]]]()
+    count, instants, differing = Counter(cycles=0, bound=0, evicted=0, differing=0), list[str](), list[tuple[Cycle, list[PodDifference]]]()
     for cycle in played.cycles():
         texts = tuple(played.begin.configurations)
         if texts not in policies:

@@ -131,7 +131,8 @@ def in_force(workload: str, conf: str | None) -> tuple[str, str]:
     from pumice.inputs.recording.entry_format import Begin
     from pumice.inputs.recording.file_format import entries, files_of
 
-    begun = [entry for file in files_of(Path(path)) for entry in islice(entries(file, lambda message: None), 1) if isinstance(entry, Begin)]
+    files = files_of(Path(path), lambda message: None)
+    begun = [entry for file in files for entry in islice(entries(file, lambda message: None), 1) if isinstance(entry, Begin)]
     texts = begun[-1].configurations if begun else []
     return next(iter(texts), policy_text("volcano")), f"configuration of {path}"
 

@@ -49,7 +49,7 @@ def usage(files: tuple[Path, ...], by: str, per: str | None, month: str | None, 
 
 
 def _entries(files: Iterable[Path]) -> Iterator[Entry]:
-    return (entry for given in files for path in files_of(given) for entry in entries(path, warn))
+    return (entry for given in files for path in files_of(given, warn) for entry in entries(path, warn))
 
 
 class Part(NamedTuple):

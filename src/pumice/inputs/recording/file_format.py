@@ -13,6 +13,7 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -21,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from pumice.api import InputError
-from pumice.cluster.chained_file import Damage, read, sealed, seed
+from pumice.cluster.chained_file import ChainedRecord, Damage, read, sealed, seed
 from pumice.inputs.recording.entry_format import VERSION, Begin, Entry
 
 PREFIX, SUFFIX = "recording-", ".pumice"
@@ -170,12 +171,24 @@ def _numbered(folder: Path) -> list[Path]:
     return [found[number] for number in sorted(found)]
 
 
-def files_of(path: Path) -> list[Path]:
-    """The file itself, or the recordings of a folder in their order. Raises InputError."""
+def files_of(path: Path, tell: Tell) -> list[Path]:
+    """The file itself, or the recordings of a folder in their order; `tell` is called with a line about each that its writer has not begun,
+    be it that it was killed, or is about to. Raises InputError."""
     found = _numbered(path) if path.is_dir() else [path]
     if not found:
         raise InputError(f"holds no recordings; they are called {PREFIX}*{SUFFIX}", where=str(path))
-    return found
+    begun = [each for each in found if _has_begun(each)]
+    if begun:
+        for each in found:
+            if each not in begun:
+                tell(f"{each}: is left out, as not even its first record is whole")
+    return begun or found
+
+
+def _has_begun(path: Path) -> bool:
+    with suppress(OSError):
+        return isinstance(next(read(path, CHAIN), None), ChainedRecord)
+    return True  # whoever reads it is told why it cannot be read
 
 
 def entries(path: Path, tell: Tell) -> Iterator[Entry]:

@@ -109,7 +109,7 @@ class Replay:
 def opened(path: Path, tell: Tell, *, at: float | None = None, number: int | None = None) -> Replay:
     """The replay of a recording, starting with the file that holds an instant or a cycle; without either, with the first file. Raises
     InputError."""
-    paths = files_of(path)
+    paths = files_of(path, tell)
     if at is None and number is None:
         return Replay(paths, tell)
     begins = [begin for each in paths if isinstance(begin := next(entries(each, tell)), Begin)]

@@ -82,7 +82,7 @@ def _history(path: str) -> tuple[list[tuple[str, Wire]], list[PodRun]]:
 
 
 def _entries(path: str) -> Iterator[Entry]:
-    return (entry for file in files_of(Path(path)) for entry in entries(file, log.warning))
+    return (entry for file in files_of(Path(path), log.warning) for entry in entries(file, log.warning))
 
 
 def _seen(runs: dict[str, PodRun], pod: Pod, at: float) -> None:
