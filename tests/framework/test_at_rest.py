@@ -481,6 +481,12 @@ def test_of_many_kinds_that_rest_nothing_is_kept_that_is_quickly_made_again(monk
     assert [float(task.template.request[0]) for task in made.tasks.values()] == [8000, 9000, 10000]
 
 
+def test_a_gang_that_wants_more_pods_than_can_be_counted_waits_like_any_other() -> None:
+    huge = [podgroup("huge", 2**63 - 1).phase("Inqueue"), pod("huge").gang("huge").cpu(1)]
+    tried, _ = tried_after(POLICY, [*gang("one", 1, 2), *huge], [node("n2").cpu(2)])
+    assert "one" in tried and "huge" not in tried
+
+
 def test_in_a_tree_of_queues_a_job_of_a_large_burst_costs_no_more_than_one_of_a_small_burst() -> None:
     policy = read_policy(WITH_ACTIONS.format("allocate", "capacity\n    enableHierarchy: true"), PLUGINS)[0]
 

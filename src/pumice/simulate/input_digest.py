@@ -19,5 +19,6 @@ def digest_of(sources: Iterable[str | None], folders: Iterable[str | None], text
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The file itself, or all files in a folder; nothing if there is none, which whoever reads it says."""
-    return (file for file in (sorted(path.rglob("*")) if path.is_dir() else [path]) if file.is_file())
+    """The file itself, or all files in a folder but what Python has compiled; nothing if there is none, which whoever reads it says."""
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return (file for file in found if file.is_file() and file.parent.name != "__pycache__")

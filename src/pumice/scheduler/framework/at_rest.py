@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BLOCK = 20_000  #: so many comparisons of a job with a node at once: their numbers fit into the first caches
 MANY = 2.0**40  #: so many pods fit into room without a bound
+MOST_PODS = np.iinfo(np.int32).max  #: whoever asks for more pods at once has no more hope
 NOBODY: list[Member] = []  #: one for all slots that are free
 FEW_KINDS = 500  #: of so few classes is not forgotten what was made of their templates
 
@@ -100,7 +101,7 @@ class Needs:
         self.pods[slot] = sum([tasks[template] for template in templates])
         self.waiting[slot], self.ready[slot] = len(job.pending), job.is_ready
         self.taking[slot] = sum([tasks[template] for template in templates if not template.never_preempts])
-        self.least[slot] = max(1, job.min_member - job.ready_count) if session.keeps_gangs else 1
+        self.least[slot] = min(max(1, job.min_member - job.ready_count), MOST_PODS) if session.keeps_gangs else 1
         self.outside[slot] = job.is_pending
         self.holds[slot], self.restless[slot] = len(job.pending) < len(job.tasks), _is_restless(session, job, tasks)
         if job.is_pending:
