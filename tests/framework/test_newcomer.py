@@ -50,7 +50,8 @@ def decided(then: Iterable[Builder], by: Policy = VOLCANO, observer: Observer = 
     first job may have in all."""
     outcomes = []
     for shortcuts in (True, False):
-        made = cluster(node("a").cpu(4).pods(9), node("b").cpu(4).pods(9), *job("first"), podgroup("first").needs(cpu=promised))
+        kept = node("kept").cpu(9).pods(9).taint("kept")
+        made = cluster(node("a").cpu(4).pods(9), node("b").cpu(4).pods(9), kept, *job("first"), podgroup("first").needs(cpu=promised))
         chosen = replace(by, shortcuts=shortcuts)
         advance(made, cycle(made, chosen, NOW, observer=observer), NOW)
         for each in then:
@@ -74,14 +75,27 @@ def test_so_it_is_by_other_policies(by: Policy) -> None:
     assert decided(job("second"), by)[1]
 
 
+def test_a_node_that_is_kept_for_others_is_no_better_when_something_happens_there() -> None:
+    decisions, is_short = decided([pod("x").cpu(1).on("kept"), *job("second")])
+    assert [bind.node for bind in decisions.binds] == ["b"]
+    assert is_short
+
+
+def test_a_session_says_why_no_node_has_room() -> None:
+    full = [pod("x").cpu(4).on("a"), pod("y").cpu(4).on("b")]
+    decisions, is_short = decided([*full, *job("second")], policy("in-order", ["gang", "predicates"]))
+    assert [waits.task.name for waits in decisions.waiting] == ["second-0"]
+    assert not is_short
+
+
 SESSIONS: dict[str, list[Builder]] = {
     "its queue has a limit": [queue("default").capability(cpu=1), *job("second")],
-    "another queue has a guarantee": [queue("other").guarantees(cpu=7), *job("second")],
+    "another queue has a guarantee": [queue("other").guarantees(cpu=16), *job("second")],
     "its queue has no weight": [queue("default").weight(0), *job("second")],
     "its queue is closed": [queue("default").state("Closed"), *job("second")],
-    "others were promised the room": [podgroup("promised").needs(cpu=7).admitted(), *job("second")],
-    "it takes the last of a resource": [pod("x").cpu(3).on("a"), pod("y").cpu(3).on("b"), *job("second")],
-    "a pod is on a node that is not known": [podgroup("far").admitted(), pod("far").gang("far").cpu(7).on("c"), *job("second")],
+    "others were promised the room": [podgroup("promised").needs(cpu=16).admitted(), *job("second")],
+    "it takes the last of a resource": [pod("x").cpu(3).on("a"), pod("y").cpu(3).on("b"), pod("z").cpu(9).on("kept"), *job("second")],
+    "a pod is on a node that is not known": [podgroup("far").admitted(), pod("far").gang("far").cpu(16).on("c"), *job("second")],
     "another job waits": [*job("second"), *job("third")],
     "another job may be let in": [podgroup("without-pods").needs(cpu=1), *job("second")],
     "a pod waits for a group": [pod("alone").gang("missing").cpu(1), *job("second")],
@@ -107,7 +121,7 @@ def test_a_session_decides_if(what: str) -> None:
 
 @pytest.mark.parametrize("plugins", [PLUGINS, ["gang", TIGHT]])
 def test_a_session_decides_if_the_room_was_promised_to_a_job_that_has_just_started(plugins: Sequence[Any]) -> None:
-    assert not decided(job("second"), policy("enqueue, allocate", plugins), promised=8)[1]
+    assert not decided(job("second"), policy("enqueue, allocate", plugins), promised=17)[1]
 
 
 def test_a_session_decides_for_an_observer_that_sees_it() -> None:
