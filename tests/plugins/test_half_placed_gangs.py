@@ -78,3 +78,14 @@ def test_it_waits_for_room_that_is_being_released() -> None:
     made = cluster(node("a").cpu(3), group, stands("x"), stands("y"), waits("z"), leaving)
     outcome = schedule(made, "enqueue, allocate", "gang", "predicates")
     assert (outcome.evictions, outcome.pipelined) == ([], {"default/z": "a"})
+
+
+@pytest.mark.parametrize("action", ["allocate", "in-order"])
+@pytest.mark.parametrize(
+    ("pods", "binds"), [([stands("x"), stands("y"), waits("z")], {"default/z": "a"}), ([waits("x"), waits("y"), waits("z")], {})]
+)
+def test_what_was_cut_short_is_finished_even_if_the_queue_lets_nobody_in(
+    action: str, pods: list[PodBuilder], binds: dict[str, str]
+) -> None:
+    made = cluster(node("a").cpu(9), podgroup("g", 3).needs(cpu=20), *pods)
+    assert schedule(made, f"enqueue, {action}", "gang", "overcommit", "predicates").binds == binds
