@@ -114,6 +114,38 @@ def test_pods_that_differ_in_more_than_amounts_share_nothing() -> None:
     assert (p.admitted.tolist(), q.admitted.tolist()) == ([True], [False])
 
 
+class Unshared(Filter):
+    """Refuses nodes where a pod is."""
+
+    name = "Unshared"
+    reach = Reach.NODE
+
+    def refuse(self, state: Any, nodes: View) -> list[Refused]:
+        return [Refused(nodes.used[0] > 0, Reason("somebody is there"))]
+
+
+@pytest.mark.parametrize("changed", [[19, 3], range(3, 12)])
+def test_nodes_that_have_changed_are_asked_about_and_scored_as_all_are_at_once(changed: Sequence[int]) -> None:
+    made = cluster(*(node(f"n{number:02}").cpu(8).memory("8Gi") for number in range(40)), pod("p").cpu(1))
+    (task,) = made.tasks.values()
+
+    def fresh() -> Evaluation:
+        found = Evaluations(made, [Unshared()], [LeastAllocated()]).of(task)
+        found.refresh()
+        return found
+
+    kept, everywhere = fresh(), np.ones(40, bool)
+    assert kept.best_with_room() == 0
+    for _ in range(2):  # scores are kept from the second time on
+        kept.totals(everywhere)
+    for number in changed:
+        made.put(*pod(f"x{number}").cpu(2).on(f"n{number:02}").build())
+    assert kept.best_with_room() == fresh().best_with_room() == 0
+    assert kept.totals(everywhere).tolist() == fresh().totals(everywhere).tolist()
+    made.put(*pod("y").cpu(1).on("n00").build())
+    assert kept.best_with_room() == fresh().best_with_room() == 1
+
+
 class Silenced(Scorer):
     """Cannot answer."""
 
