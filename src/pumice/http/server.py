@@ -200,6 +200,8 @@ class ServerConnection(asyncio.Protocol):
 
     def _whole_body(self, head: RequestHead) -> bytes | None:
         length = head.framing
+        if not length:
+            return b""
         if isinstance(length, int) and length <= min(len(self._buffer), self._door.largest_body) and self._body is None:
             body = bytes(self._buffer[:length])
             del self._buffer[:length]
