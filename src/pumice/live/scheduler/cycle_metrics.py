@@ -1,14 +1,16 @@
 """Measures a cycle from outside: its opening, actions, plugins and rules. The cycle stays free of clocks, and of metrics."""
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.scheduler.engine import Filter, Refused, Scorer, Scores, View
 from pumice.scheduler.engine.rules import Asking
 from pumice.scheduler.framework.observer import Observer, Stage
 from pumice.scheduler.model import Nodes
+
+T = TypeVar("T")
 
 PLUGIN_STAGES = {Stage.OPEN: "OnSessionOpen", Stage.CLOSE: "OnSessionClose"}
 
@@ -50,29 +52,20 @@ class TimedAsking(Asking):
         self._spent = spent
 
     def refuse(self, rule: Filter, state: Any, nodes: View) -> Sequence[Refused]:
-        started = time.perf_counter()
-        try:
-            return rule.refuse(state, nodes)
-        finally:
-            self._spent["Predicate"] += time.perf_counter() - started
+        return self._timed("Predicate", rule.refuse, state, nodes)
 
     def refuses(self, rule: Filter, state: Any, table: Nodes, row: int) -> bool:
-        started = time.perf_counter()
-        try:
-            return rule.refuses(state, table, row)
-        finally:
-            self._spent["Predicate"] += time.perf_counter() - started
+        return self._timed("Predicate", rule.refuses, state, table, row)
 
     def score(self, rule: Scorer, state: Any, nodes: View) -> Scores:
-        started = time.perf_counter()
-        try:
-            return rule.score(state, nodes)
-        finally:
-            self._spent["Scoring"] += time.perf_counter() - started
+        return self._timed("Scoring", rule.score, state, nodes)
 
     def score_one(self, rule: Scorer, state: Any, table: Nodes, row: int) -> float:
+        return self._timed("Scoring", rule.score_one, state, table, row)
+
+    def _timed(self, part: str, ask: Callable[..., T], *given: Any) -> T:
         started = time.perf_counter()
         try:
-            return rule.score_one(state, table, row)
+            return ask(*given)
         finally:
-            self._spent["Scoring"] += time.perf_counter() - started
+            self._spent[part] += time.perf_counter() - started
