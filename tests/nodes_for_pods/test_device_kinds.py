@@ -344,6 +344,12 @@ def test_a_pod_that_wants_hundreds_of_devices_is_not_tried() -> None:
     assert refusals(made, "default/p", *dynamic_resources(made))["a"] == "timed out trying to allocate devices!"
 
 
+def test_a_pod_may_get_as_many_devices_as_are_allowed() -> None:
+    names = [f"c{n}" for n in range(6)]
+    claims = [claim(name, *(asks(1, f"r{n}") for n in range(allocation.MOST_RESULTS))) for name in names]
+    assert where(pool("a", *(f"a{n}" for n in range(allocation.MOST_TOGETHER))), *claims, using("p", *names)) == "a"
+
+
 def test_devices_that_differ_in_nothing_but_their_names_are_tried_once() -> None:
     many = pool("a", *(f"a{n}" for n in range(30)))
     hopeless = claim("c", asks(10), asks(1, "s", ("false",)))

@@ -5,7 +5,7 @@ rest cannot be satisfied with it. The first solution wins. Selectors are evaluat
 differs only in its name from one that failed is skipped. After too many steps the search gives up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pumice.api.devices import DeviceConstraint
@@ -102,7 +102,7 @@ def allocate(wanted: ClaimedDevices, row: int, in_use: InUse, pools: DevicePools
     Faulty."""
     reached = pools.reached_from(row)
     search = _Search(wanted, row, in_use, pools, reached)
-    if search.request(0):
+    if search.succeeds():
         return search.picks
     if any(pool.invalid for pool in reached):
         raise Faulty
@@ -112,6 +112,10 @@ def allocate(wanted: ClaimedDevices, row: int, in_use: InUse, pools: DevicePools
 def picked(picks: Sequence[Pick]) -> list[DeviceUse]:
     """The uses of devices by these picks, without administrative access."""
     return [DeviceUse(pick.device, pick.amounts) for pick in picks if not pick.watches]
+
+
+Steps = Iterator[Any]  #: each is tried once those before it have failed; it has steps of its own
+SATISFIED: Steps = iter(())
 
 
 class _Search:
@@ -176,43 +180,60 @@ class _Search:
 
     # -- the search
 
-    def request(self, number: int) -> bool:
-        """Whether all requests from this number on can be satisfied."""
-        if number == len(self._requests):
-            return True
-        return any(self._devices(number, asked, 0, 0) for asked in self._requests[number])
+    def succeeds(self) -> bool:
+        """Whether all requests can be satisfied. Steps are kept in a list, since they are too many for functions that call themselves."""
+        steps = [self._request(0)]
+        while steps:
+            step = next(steps[-1], None)
+            if step is SATISFIED:
+                return True
+            if step is None:
+                steps.pop()
+            else:
+                steps.append(step)
+        return False
 
-    def _devices(self, number: int, asked: RequestedDevices, done: int, start: int) -> bool:
-        """Whether the rest of this request, after `done` devices, and all later requests can be satisfied. `start`: the first position to
-        look at."""
+    def _request(self, number: int) -> Steps:
+        """The ways to satisfy all requests from this number on."""
+        if number == len(self._requests):
+            yield SATISFIED
+            return
+        for asked in self._requests[number]:
+            yield self._devices(number, asked, 0, 0)
+
+    def _devices(self, number: int, asked: RequestedDevices, done: int, start: int) -> Steps:
+        """The ways to satisfy the rest of this request, after `done` devices, and all later requests. `start`: the first position to look
+        at."""
         self._steps -= 1
         if self._steps < 0:
             raise GivenUp
         everything = self._everything.get(asked.key)
         count = asked.number if everything is None else len(everything)
         if everything is not None and not everything:
-            return False
+            return
         if done == count:
-            return self.request(number + 1)
-        if sum(pick.claim == asked.claim for pick in self.picks) + count - done > MOST_RESULTS:
-            return False
-        if everything is not None:
-            return self._with(number, asked, everything[done], done, 0, must=True)
-        return self._some(number, asked, done, start)
+            yield self._request(number + 1)
+        elif sum(pick.claim == asked.claim for pick in self.picks) + count - done > MOST_RESULTS:
+            return
+        elif everything is None:
+            yield from self._some(number, asked, done, start)
+        elif self._take(asked, *everything[done], must=True):
+            yield self._devices(number, asked, done + 1, 0)
+            self._give_back(asked, everything[done][0])
 
-    def _some(self, number: int, asked: RequestedDevices, done: int, start: int) -> bool:
+    def _some(self, number: int, asked: RequestedDevices, done: int, start: int) -> Steps:
         if asked.number - done > 1 and not self._are_left(asked, start, asked.number - done):
-            return False
+            return
         futile: set[bytes] = set()
         for position in range(start, len(self._offered)):
             pool, offered = self._offered[position]
             if offered.twin in futile or not self._may_have(asked, offered):
                 continue
-            if self._with(number, asked, (pool, offered), done, position + 1):
-                return True
+            if self._take(asked, pool, offered):
+                yield self._devices(number, asked, done + 1, position + 1)
+                self._give_back(asked, pool)
             if not offered.shared and not asked.watches:
                 futile.add(offered.twin)
-        return False
 
     def _are_left(self, asked: RequestedDevices, start: int, needed: int) -> bool:
         """Whether enough suitable devices come after a position. It looks no further than the search itself would."""
@@ -227,17 +248,6 @@ class _Search:
         if not self._is_free(asked, offered) or not self._pools.suits(asked, offered, self._row):
             return False
         return self._amounts(asked, offered) is not None
-
-    def _with(
-        self, number: int, asked: RequestedDevices, chosen: tuple[DevicePool, Offered], done: int, start: int, *, must: bool = False
-    ) -> bool:
-        pool, offered = chosen
-        if not self._take(asked, pool, offered, must):
-            return False
-        if self._devices(number, asked, done + 1, start):
-            return True
-        self._give_back(asked, pool)
-        return False
 
     # -- one device
 
@@ -259,7 +269,7 @@ class _Search:
         left = {name: amount - taking.get(name, 0) for name, amount in has.items()}
         return amounts if self._in_use.room(offered.key, left, amounts) else None
 
-    def _take(self, asked: RequestedDevices, pool: DevicePool, offered: Offered, must: bool) -> bool:
+    def _take(self, asked: RequestedDevices, pool: DevicePool, offered: Offered, *, must: bool = False) -> bool:
         amounts = self._amounts(asked, offered)
         if not self._is_free(asked, offered) or amounts is None or prevented(offered.device.taints or (), asked.tolerations):
             return False
