@@ -10,7 +10,7 @@ from bench.measure import Row, measured
 from bench.sessions import NOW, policy
 from pumice.answers import whatif, why
 from pumice.answers.eta import eta
-from pumice.interpreter import collect_seldom
+from pumice.garbage_collection import collect_seldom
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model.cluster import Cluster
 

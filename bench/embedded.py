@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 
 from bench.measure import Row
-from pumice import interpreter
+from pumice import garbage_collection
 from pumice.api import Object
 from pumice.cli.embedded import Embedded, running
 from pumice.cli.up_options import UpRequest, policy_of
@@ -31,7 +31,7 @@ IDLE_BUDGET = 3.0  #: % of a core, heartbeats of the nodes included
 
 def run() -> Iterator[Row]:
     yield start(1000)
-    interpreter.collect_seldom()
+    garbage_collection.collect_seldom()
     yield asyncio.run(gangs(5000, 100, 100))
     yield asyncio.run(idle(1000, 20_000))
 
@@ -63,7 +63,7 @@ async def gangs(nodes: int, count: int, size: int) -> Row:
     """The row of the time from the first submission until all pods run."""
     wanted = UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x8gpu"))), plain=True)
     async with running(wanted) as cluster:
-        interpreter.settle()
+        garbage_collection.settle()
         await asyncio.sleep(1)  # let the nodes' first heartbeats pass
         cpu, wall = time.process_time(), time.perf_counter()
         for number in range(count):
@@ -79,7 +79,7 @@ async def idle(nodes: int, pods: int) -> Row:
     """The row of what a cluster costs in which nothing happens except heartbeats."""
     wanted = UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x64cpu"))), plain=True)
     async with running(wanted) as cluster:
-        interpreter.settle()
+        garbage_collection.settle()
         store = cluster.plane.store
         names = [node["metadata"]["name"] for node in store.all("nodes")]
         container = {"name": "main", "image": "web:1", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}

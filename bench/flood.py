@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 from bench.measure import Row
-from pumice import interpreter
+from pumice import garbage_collection
 from pumice.api import Object, kinds
 from pumice.api.kinds import PODS
 from pumice.cli.embedded import Embedded, running
@@ -28,7 +28,7 @@ GANGS, PAUSE_S = 8, 1.0
 
 
 def run() -> Iterator[Row]:
-    interpreter.collect_seldom()
+    garbage_collection.collect_seldom()
     yield from asyncio.run(beside_a_flood(300))
 
 
@@ -51,7 +51,7 @@ def gang(number: int) -> Object:
 async def beside_a_flood(nodes: int) -> list[Row]:
     wanted = UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x64cpu"))), plain=True)
     async with running(wanted) as cluster, Client(Access(cluster.server.url, Fixed(f"Bearer {cluster.server.token}"))) as client:
-        interpreter.settle()
+        garbage_collection.settle()
         store = cluster.plane.store
         for name in ("flood", "quiet"):
             store.create("namespaces", {"metadata": {"name": name}})

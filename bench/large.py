@@ -15,7 +15,7 @@ from bench import shapes
 from bench.measure import Row, measured
 from bench.naive import scanning
 from bench.sessions import NOW, policy
-from pumice.interpreter import collect_seldom
+from pumice.garbage_collection import collect_seldom
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model.cluster import Cluster

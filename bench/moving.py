@@ -22,8 +22,8 @@ from bench.waiting import EVICTING, all_different, four_shapes
 from pumice.api.meta import Metadata
 from pumice.api.quantity import quantity
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
-from pumice.inputs.offline import advance
-from pumice.interpreter import collect_seldom
+from pumice.garbage_collection import collect_seldom
+from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions

@@ -12,7 +12,7 @@ from typing import Any
 from bench import shapes
 from bench.kube_scheduler import NOW
 from bench.measure import Row, measured
-from pumice.api import groups as api, yaml
+from pumice.api import kube_pod_groups as api, yaml
 from pumice.api.core import Node, NodeStatus
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.api.meta import Metadata
@@ -23,7 +23,7 @@ from pumice.scheduler.config import KUBE_DEFAULT, schedulers_of
 from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
-from pumice.scheduler.framework.features import release
+from pumice.scheduler.framework.feature_gates import release
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 

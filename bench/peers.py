@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from bench.measure import Row
 from bench.sessions import VICTIMS, policy
-from pumice import interpreter
+from pumice import garbage_collection
 from pumice.api import Object
 from pumice.api.annotations import RUN_SECONDS
 from pumice.cli.embedded import Embedded, running
@@ -220,7 +220,7 @@ async def timed(
     wanted = UpRequest(policy(conf), read_stages(), list(nodes_of(pools_of(nodes))), plain=True)
     async with running(wanted) as cluster:
         cluster.plane.add([queue("poor", 1, deserved={GPU: "0"}), queue("rich", 65_535, deserved={GPU: str(NODES * 8)}), *more])
-        interpreter.settle()
+        garbage_collection.settle()
         bench = Bench(cluster)
         await bench.until(bench.is_open)
         if first is not None:
@@ -325,7 +325,7 @@ def cases() -> Iterator[tuple[str, Callable[[str], Coroutine[None, None, Row]]]]
 
 
 def run(word: str = "") -> Iterator[Row]:
-    interpreter.collect_seldom()
+    garbage_collection.collect_seldom()
     for name, measure in cases():
         if word in name:
             yield asyncio.run(measure(name))

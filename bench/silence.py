@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from bench.embedded import _until_running, job
 from bench.measure import Row
-from pumice import interpreter
+from pumice import garbage_collection
 from pumice.cli.embedded import running
 from pumice.cli.up_options import UpRequest, policy_of
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
@@ -36,7 +36,7 @@ VOLCANO_EXTENDED = DEFAULT.replace(
 
 
 def run() -> Iterator[Row]:
-    interpreter.collect_seldom()
+    garbage_collection.collect_seldom()
     yield asyncio.run(silence("while 50 gangs of 100 are placed on 2,000 nodes", 2000, 50, 100))
     for name, answer in {"is dead": None, "hangs": "", "drips": " "}.items():
         with extender(answer) as url:
@@ -72,7 +72,7 @@ async def silence(name: str, nodes: int, count: int, size: int, conf: str = "", 
         policy = policy_of([str(Path(folder, "conf"))] if conf else [])
     watcher = Watcher()
     async with running(UpRequest(policy, read_stages(), list(nodes_of(pools_of(f"{nodes}x8gpu"))), plain=True)) as cluster:
-        interpreter.settle()
+        garbage_collection.settle()
         await asyncio.sleep(1)
         watching = asyncio.create_task(watcher.run())
         began = time.perf_counter()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from bench import shapes
 from bench.measure import Row, measured
 from bench.sessions import NOW, VICTIMS, policy, running
-from pumice.interpreter import collect_seldom
+from pumice.garbage_collection import collect_seldom
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions

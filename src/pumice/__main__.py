@@ -1,5 +1,5 @@
 """`python -m pumice`."""
 
-from pumice.cli.program import main
+from pumice.cli.entry_point import main
 
 main()

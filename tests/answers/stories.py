@@ -9,7 +9,7 @@ from pumice.answers import Sketch, Why, why
 from pumice.answers.changes import make_all
 from pumice.api.defaults import KUBE_BATCH_NAME
 from pumice.cli.inputs import Inputs, is_kube_batch, load_policy
-from pumice.inputs.offline import complete
+from pumice.inputs.cluster_from_files import complete
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status

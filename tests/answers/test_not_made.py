@@ -11,8 +11,8 @@ from bench.causes import KUBE, LIMITS, SANDBOX, TWO, batch_job, job, node, polic
 from bench.small_cluster import USER, SmallCluster
 from pumice.answers import whatif, why
 from pumice.answers.changes import RaiseQuota
-from pumice.answers.not_made import take_in_refusals
 from pumice.answers.pod_quota import promise_rest
+from pumice.answers.pods_not_made import take_in_refusals
 from pumice.answers.pods_to_come import is_promised
 from pumice.answers.request_changes import StateAmounts
 from pumice.answers.sketch import Sketch

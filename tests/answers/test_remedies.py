@@ -20,7 +20,7 @@ from tests.answers.test_not_admitted import made
 
 ANSWERS = Path(answers.__file__).parent
 #: definitions, other answers
-NOT_OF_WHY = {"changes", "pod_changes", "request_changes", "whatif", "useful_moves", "other_ways", "difference", "defrag"}
+NOT_OF_WHY = {"changes", "pod_changes", "request_changes", "whatif", "useful_moves", "other_remedies", "difference", "defrag"}
 
 LACKING = {
     "AskScheduler": "other scheduler, capacity, g1",

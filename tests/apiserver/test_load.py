@@ -19,7 +19,7 @@ from pumice.cluster.apiserver.status import LARGEST_OBJECT
 from pumice.cluster.apiserver.storage import in_memory as storage
 from pumice.cluster.apiserver.streams.watch_stream import BATCH_BYTES
 from pumice.http import server as serving
-from pumice.http.outgoing import PIECE
+from pumice.http.write_buffer import PIECE
 from tests.apiserver.made import store
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire

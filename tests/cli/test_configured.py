@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from pumice.cli.configured import in_force
 from pumice.cli.embedded import running
+from pumice.cli.live_cluster import Remote
+from pumice.cli.live_configuration import in_force
 from pumice.cli.main import cli
-from pumice.cli.remote import Remote
 from pumice.cli.up_options import wanted
 from tests.apiserver.server_process import in_thread, kubeconfig_of
 from tests.cli.terminal import Terminal

@@ -11,8 +11,8 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
+from pumice.cli.live_cluster import explained
 from pumice.cli.main import COMMANDS, SHORT, cli, main
-from pumice.cli.remote import explained
 from pumice.client.failures import ApiError, KubeError, NoAnswer
 
 

@@ -8,8 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from pumice.cli.live_cluster import name_option, namespace_option
 from pumice.cli.main import cli
-from pumice.cli.remote import name_option, namespace_option
 
 NAMED = {"SUBJECT", "[POD]", "[NAME]", "KIND[/NAME] [NAME]..."}  #: arguments that name an object of a cluster
 

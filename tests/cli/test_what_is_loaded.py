@@ -13,7 +13,7 @@ SCHEDULER = {"numpy", "pumice.scheduler", "pumice.live.scheduler"}
 LISTED = "import importlib, sys; importlib.import_module(sys.argv[1]); print(*sys.modules)"
 CYCLE = """
 import sys
-from pumice.cli.program import main
+from pumice.cli.entry_point import main
 try:
     main()
 finally:
@@ -116,9 +116,9 @@ def test_no_garbage_is_looked_for_while_a_command_is_imported() -> None:
 
 def test_garbage_is_looked_for_more_seldom_while_a_cluster_is_read() -> None:
     steps = ("collect_nothing", "imported", "reads", "collect_seldom")
-    told = "; ".join(f"interpreter.{step}(); print(gc.isenabled() and gc.get_threshold()[0])" for step in steps)
+    told = "; ".join(f"garbage_collection.{step}(); print(gc.isenabled() and gc.get_threshold()[0])" for step in steps)
     ran = subprocess.run(
-        [sys.executable, "-c", f"import gc; from pumice import interpreter; {told}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"import gc; from pumice import garbage_collection; {told}"], capture_output=True, text=True, check=True
     )
     assert ran.stdout.split() == ["False", "20000", "500000", "20000"]
 
@@ -126,12 +126,12 @@ def test_garbage_is_looked_for_more_seldom_while_a_cluster_is_read() -> None:
 def test_a_search_for_garbage_among_what_was_made_lately_looks_at_few_objects() -> None:
     noted = """
 import gc
-from pumice import interpreter
+from pumice import garbage_collection
 young = []
 def note(phase, found):
     if phase == "start":
         young.append(sum(len(gc.get_objects(each)) for each in range(found["generation"] + 1)))
-interpreter.collect_seldom()
+garbage_collection.collect_seldom()
 gc.callbacks.append(note)
 kept = [[] for _ in range(1_200_000)]
 print(len(young), max(young))

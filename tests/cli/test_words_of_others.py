@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
-from pumice.cli.objects import as_json, as_yaml
+from pumice.cli.object_output import as_json, as_yaml
 from pumice.cli.tables import complain
 from pumice.cli.up import ShownLog
 from pumice.escaped_text import shown, shown_in_line

@@ -12,8 +12,8 @@ from aloop import run
 from hypothesis import given, settings, strategies as st
 
 from pumice.http.connection import Answer
+from pumice.http.connection_pool import ConnectionPool, NotConnected, fetch
 from pumice.http.listener import Listener
-from pumice.http.pool import ConnectionPool, NotConnected, fetch
 from tests.samples import times
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

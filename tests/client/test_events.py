@@ -13,8 +13,8 @@ from fakeapi import FakeApi, Fault
 
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Backoff, Client, Retry
+from pumice.client.event_correlator import FOLD_GAP_S, FOLDED, FOLDED_FROM, EventCorrelator, EventRecord, InvolvedObject
 from pumice.client.event_recorder import EventRecorder, Flow
-from pumice.client.events import FOLD_GAP_S, FOLDED, FOLDED_FROM, EventCorrelator, EventRecord, InvolvedObject
 
 NOW = 1767225600.0
 POD = InvolvedObject("Pod", "j3-w-1", "default", "uid-1", "v1", "331")

@@ -19,7 +19,7 @@ from pumice.client.client import Backoff, Client, Retry
 from pumice.client.failures import NoAnswer
 from pumice.client.tls import KeyPair, Trust
 from pumice.client.transport import ListScope
-from pumice.http.pool import ConnectionPool
+from pumice.http.connection_pool import ConnectionPool
 
 QUICK = Retry(2, Backoff(0.001, 0.01))
 HEAD = b"HTTP/1.1 200 OK\r\n"

@@ -22,7 +22,7 @@ from realcluster import RealCluster
 from pumice.cli.main import cli
 from pumice.cluster.apiserver import WriteOptions
 from pumice.controllers.admission.webhooks import HOOKS
-from pumice.live.scopes import RESOURCES
+from pumice.live.watch_scopes import RESOURCES
 from tests.apiserver.made import store
 from tests.deploy.roles import rights
 

@@ -15,8 +15,8 @@ from pumice.api.kinds import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SERVICE_A
 from pumice.api.meta import Metadata, Wire
 from pumice.client.bind_and_evict import bind, evict, eviction_conditions
 from pumice.client.client import Backoff, Client
+from pumice.client.event_correlator import EventRecord, InvolvedObject
 from pumice.client.event_recorder import EventRecorder
-from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.failures import ApiError
 from pumice.client.known_versions import Added, Deleted, Modified
 from pumice.client.leader_election import Election, LeaseCandidate, Term

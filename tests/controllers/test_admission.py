@@ -9,7 +9,7 @@ import pytest
 from pumice.api import annotations as key
 from pumice.api.json_objects import Object, copied, merged
 from pumice.controllers.admission import CREATE, DELETE, UPDATE, Settings, mutate, validate
-from pumice.controllers.admission.meaning import meaning
+from pumice.controllers.admission.semantic_equality import meaning
 from pumice.controllers.in_memory import Memory
 from tests.controllers.stage import plain_pod, queue, table, task, vcjob
 

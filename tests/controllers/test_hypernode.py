@@ -6,9 +6,9 @@ from typing import Any
 
 from pumice.api import kinds
 from pumice.api.json_objects import Object, labels_of, name_of
-from pumice.controllers.volcano.hyper_node_tree import by_labels
 from pumice.controllers.volcano.hypernode import HyperNodeCounts
 from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery
+from pumice.controllers.volcano.hypernode_tree import by_labels
 from tests.controllers.stage import Stage
 
 TOPOLOGY = by_labels("Main", ("zone", "rack"))

@@ -9,7 +9,7 @@ import pytest
 from pumice.api import kinds
 from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, SELECTED_NODE
 from pumice.api.json_objects import Object, annotations_of, spec_of, status_of
-from pumice.controllers.kubernetes.volumes import NO_PROVISIONER
+from pumice.controllers.kubernetes.persistent_volumes import NO_PROVISIONER
 from pumice.controllers.registry import kubernetes_controllers
 from tests.controllers.collected import Collected
 from tests.controllers.stage import Stage

@@ -12,9 +12,9 @@ from pumice.api.json_objects import Object, condition, spec_of, status_of
 from pumice.controllers.controller import NOTHING, Key, Lister, Result, itself
 from pumice.controllers.in_memory import Memory
 from pumice.controllers.in_memory_loop import InMemoryLoop
+from pumice.controllers.pod_bursts import BURST, REASON, TYPE, burst
 from pumice.controllers.registry import kubernetes_controllers
 from pumice.controllers.volcano.job.controller import Jobs
-from pumice.controllers.waiting_pods import BURST, REASON, TYPE, burst
 from pumice.controllers.work_queue import KeyQueue
 from tests.controllers.playing import node, workload
 from tests.controllers.stage import NOON, Stage, fixed_key_pair, queue, task, vcjob

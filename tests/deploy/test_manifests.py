@@ -17,15 +17,15 @@ from pumice.cli.main import cli
 from pumice.cluster.apiserver.bootstrap import definition_texts
 from pumice.controllers.admission.webhooks import HOOKS
 from pumice.controllers.registry import volcano_controllers
-from pumice.controllers.volcano.hyper_node_tree import FILE, topologies_in
 from pumice.controllers.volcano.hypernode_discovery import CONFIG_MAP
+from pumice.controllers.volcano.hypernode_tree import FILE, topologies_in
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.controllers.volcano.sharding import NodeShards
 from pumice.live.controllers.loop import kinds_for
 from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.watched_resources import sources
-from pumice.live.scopes import ADMISSION, RESOURCES
-from pumice.page.readers import PATH
+from pumice.live.watch_scopes import ADMISSION, RESOURCES
+from pumice.page.reader_access import PATH
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from tests.deploy.roles import CONTROLLERS, CONTROLLERS_MODULES, SCHEDULER, SOURCES, VOLCANOS_SCHEDULER, WEBHOOKS, Right, calls, rights
 from tests.live.stories import policy
@@ -184,7 +184,7 @@ def test_the_webhooks_may_do_what_they_do_and_only_with_one_secret() -> None:
 def test_the_page_s_readers_are_asked_about_with_no_more_rights_than_that_takes() -> None:
     by_name = {(item["kind"], item["metadata"]["name"]): item for item in yaml.safe_load_all((DEPLOY / "page.yaml").read_text())}
     asking = by_name["ClusterRole", "volcano-scheduler-page"]
-    assert rights(asking) == calls([SOURCES / "page/readers.py"])
+    assert rights(asking) == calls([SOURCES / "page/reader_access.py"])
     assert by_name["ClusterRoleBinding", "volcano-scheduler-page"]["subjects"] == one("scheduler", "ClusterRoleBinding")["subjects"]
     assert by_name["ClusterRole", "volcano-page-reader"]["rules"] == [{"nonResourceURLs": [PATH], "verbs": ["get"]}]
     labels = one("scheduler", "Deployment")["spec"]["selector"]["matchLabels"]

@@ -64,7 +64,7 @@ def test_only_the_store_writes_into_its_storage() -> None:
         "cluster/apiserver/garbage_collector.py": 2,
         "cluster/nodes/kubelet.py": 1,
         "cluster/nodes/metrics_server.py": 3,
-        "cluster/nodes/node_agent.py": 2,
+        "cluster/nodes/node_heartbeats.py": 2,
     }
 
 

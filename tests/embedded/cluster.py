@@ -19,7 +19,7 @@ from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import Stages, read_stages
-from pumice.scheduler.framework.features import DEFAULT, Release
+from pumice.scheduler.framework.feature_gates import DEFAULT, Release
 from pumice.scheduler.framework.policy import Policy
 
 SPEED = 200.0

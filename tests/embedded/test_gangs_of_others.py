@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.scheduler.framework.features import release
+from pumice.scheduler.framework.feature_gates import release
 from tests.embedded.cluster import GROUPS, PODS, Api, Object, cluster, until
 
 NATIVE = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"

@@ -8,7 +8,7 @@ import pytest
 
 from pumice.api import kinds
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest
-from pumice.scheduler.framework.features import release
+from pumice.scheduler.framework.feature_gates import release
 from tests.embedded.cluster import PODS, Api, Object, Still, cluster, until
 
 GROUPS, WORKLOADS, CLAIMS = "podgroups.scheduling.k8s.io", "workloads.scheduling.k8s.io", "resourceclaims.resource.k8s.io"

@@ -11,7 +11,7 @@ from pumice.client.certificates import DAY_S, VALID_DAYS
 from pumice.cluster.apiserver import PatchRequest
 from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.kubelet import Kubelets
-from pumice.cluster.nodes.node_agent import Addresses
+from pumice.cluster.nodes.node_heartbeats import Addresses
 from pumice.cluster.nodes.stage import read_stages
 from pumice.cluster.store_lister import StoreLister
 from tests.embedded.cluster import Still

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from pumice.inputs.offline import advance
+from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework import enqueueable_jobs
 from pumice.scheduler.framework.at_rest import Needs

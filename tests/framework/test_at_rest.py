@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pumice.inputs.offline import advance
+from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework import at_rest, startable_jobs
 from pumice.scheduler.framework.cycle import cycle

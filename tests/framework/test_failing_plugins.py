@@ -9,11 +9,11 @@ import pytest
 
 from pumice.scheduler.engine.rules import Filter, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import View
-from pumice.scheduler.framework.containment import Guard
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.hooks import HOOKS
 from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.plugin_guard import Guard
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.volcano.gang import Gang
 from pumice.testing import cluster, node, pod, podgroup, queue

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.scheduler.config import config_text, read_configurations
-from pumice.scheduler.framework.containment import Failure, Guard
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.plugin_guard import Failure, Guard
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import cluster, node, pod, podgroup, session

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pumice.inputs.offline import advance
+from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES

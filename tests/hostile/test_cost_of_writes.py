@@ -18,7 +18,7 @@ from pumice.controllers.in_memory import Memory
 from pumice.controllers.in_memory_loop import InMemoryLoop
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.hypernode import HyperNodeCounts
-from pumice.controllers.volcano.step_patch import laid_over
+from pumice.controllers.volcano.jobflow_patch import laid_over
 from tests.apiserver.made import store
 from tests.controllers.playing import node, template, workload
 from tests.controllers.stage import NOON, fixed_key_pair, queue, vcjob

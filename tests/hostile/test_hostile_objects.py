@@ -12,7 +12,7 @@ from pumice.api import yaml
 from pumice.api.errors import InputError
 from pumice.api.manifests import Objects, read_stream
 from pumice.cluster.apiserver import StatusError
-from pumice.inputs.offline import complete
+from pumice.inputs.cluster_from_files import complete
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing.scene import policy

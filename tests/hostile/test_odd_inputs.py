@@ -18,7 +18,7 @@ from pumice.cluster.nodes.metrics_server import usage
 from pumice.cluster.nodes.node_pools import MOST_NODES, pools_of
 from pumice.extensions import plugins
 from pumice.http.messages import Request
-from pumice.page.feed import Feed
+from pumice.page.server_sent_events import Feed
 from pumice.page.simulations import Simulations
 from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.config.limits import LARGEST_TEXT, MOST_EXTENDERS, MOST_PROFILES, MOST_TIERS, MOST_VALUES

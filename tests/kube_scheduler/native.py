@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.api.structs import KEPT, STRUCTS, convert
-from pumice.inputs.offline import advance
+from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.features import release
+from pumice.scheduler.framework.feature_gates import release
+from pumice.scheduler.framework.pods_to_try import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS

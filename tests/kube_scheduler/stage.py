@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pumice.api import yaml
-from pumice.inputs.offline import advance, complete
+from pumice.inputs.cluster_from_files import advance, complete
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
 from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.pods_to_try import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

@@ -7,7 +7,7 @@ import pytest
 from pumice.api.errors import InputError
 from pumice.scheduler.config import KUBE_DEFAULT
 from pumice.scheduler.config.kube_conf import read_kube
-from pumice.scheduler.framework.features import release
+from pumice.scheduler.framework.feature_gates import release
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.profiles import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session

@@ -11,10 +11,10 @@ from pumice.api.errors import InputError
 from pumice.cli.inputs import release_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions, GroupTry, PreemptionTry
-from pumice.scheduler.framework.features import DEFAULT, GATES, NOT_PROVIDED, minor_of, read_gates, read_release, release
-from pumice.scheduler.framework.waiting_pods import EVERYBODY, GroupOutcome, Only
+from pumice.scheduler.framework.feature_gates import DEFAULT, GATES, NOT_PROVIDED, minor_of, read_gates, read_release, release
+from pumice.scheduler.framework.pods_to_try import EVERYBODY, GroupOutcome, Only
 from pumice.scheduler.kube.group_queue import GroupQueue
-from pumice.scheduler.kube.groups import Group, GroupEntity, Groups
+from pumice.scheduler.kube.pod_groups import Group, GroupEntity, Groups
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.testing.builders import manifest

@@ -10,17 +10,17 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from pumice.api.groups import NativePodGroup
 from pumice.api.kinds import NATIVE_POD_GROUP
+from pumice.api.kube_pod_groups import NativePodGroup
 from pumice.api.pod import Pod
 from pumice.api.structs import KEPT_AS, KINDS, convert
 from pumice.api.times import instant, rfc3339
-from pumice.inputs.offline import complete, conditioned
+from pumice.inputs.cluster_from_files import complete, conditioned
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.features import release
+from pumice.scheduler.framework.feature_gates import release
 from pumice.scheduler.framework.observer import Observer
-from pumice.scheduler.kube.groups import Groups
+from pumice.scheduler.kube.pod_groups import Groups
 from pumice.scheduler.kube.pre_enqueue import PreEnqueue
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status

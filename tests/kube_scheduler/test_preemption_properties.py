@@ -9,14 +9,14 @@ import numpy as np
 from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
-from pumice.inputs.offline import advance
+from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.eviction.pick_node import Candidate, cost
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.features import release
+from pumice.scheduler.framework.feature_gates import release
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.find_node import FitError
-from pumice.scheduler.kube.groups import Groups
+from pumice.scheduler.kube.pod_groups import Groups
 from pumice.scheduler.kube.preemption_dry_run import NO_VICTIMS, PreemptionDryRun
 from pumice.scheduler.kube.preemption_units import Units
 from pumice.scheduler.kube.victims_table import UnitsTable

@@ -19,10 +19,10 @@ from pumice.http.listener import Listener
 from pumice.http.loopback import is_loopback
 from pumice.http.messages import Request, Response
 from pumice.http.metrics import Counter, Gauge, Histogram, render
-from pumice.inputs.offline import complete
+from pumice.inputs.cluster_from_files import complete
 from pumice.inputs.recording.state_file import dump
+from pumice.live.health_and_metrics import insights, probes
 from pumice.live.log_format import Json, Logfmt
-from pumice.live.pages import insights, probes
 from pumice.live.scheduler import usage_sources
 from pumice.live.scheduler.config_reloader import Reloader
 from pumice.live.scheduler.live_world import LiveWorld

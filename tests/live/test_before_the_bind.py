@@ -28,7 +28,7 @@ from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config import config_text, read_configurations
-from pumice.scheduler.framework.features import DEFAULT, Release, release
+from pumice.scheduler.framework.feature_gates import DEFAULT, Release, release
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE
 from tests.live.stories import running, scheduling, server, until

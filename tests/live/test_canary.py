@@ -73,7 +73,7 @@ def test_of_jobs_of_others_that_are_gone_nothing_is_kept() -> None:
                 api.remove(PODS, f"theirs-{number}-0")
             await asyncio.sleep(60)
             assert len(scheduler._sent_status.others) <= KEPT_GONE
-            share = scheduler._ingest._share
+            share = scheduler._event_handlers._share
             assert share is not None and not share._early and not share._queues
 
     run(story())

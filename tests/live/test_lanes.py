@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pumice.live.scheduler.work_queue import WorkQueue
+from pumice.live.scheduler.request_lane import RequestLane
 
 
 def sent(*requests: tuple[str, str], width: int = 2) -> list[str]:
@@ -21,7 +21,7 @@ def sent(*requests: tuple[str, str], width: int = 2) -> list[str]:
         async def amiss(key: str, error: Exception) -> None:
             raise error
 
-        lane: WorkQueue[str] = WorkQueue(width, act, amiss)
+        lane: RequestLane[str] = RequestLane(width, act, amiss)
         running = asyncio.create_task(lane.run())
         for namespace, key in requests:
             lane.put(key, key, namespace)

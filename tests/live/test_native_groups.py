@@ -16,7 +16,7 @@ from pumice.cli.scheduler import Configuration, own_gates
 from pumice.client.bind_and_evict import eviction_conditions
 from pumice.client.failures import ApiError, KubeError
 from pumice.client.transport import PatchType
-from pumice.inputs.offline import conditioned
+from pumice.inputs.cluster_from_files import conditioned
 from pumice.live.clock import WallClock
 from pumice.live.scheduler.decisions_to_requests import effects
 from pumice.live.scheduler.metrics import LiveMetrics

@@ -13,7 +13,7 @@ from pumice.client.reflector import Reflector
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.watched_resources import all_synced, reflectors, sources
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
-from pumice.scheduler.framework.features import release
+from pumice.scheduler.framework.feature_gates import release
 from pumice.scheduler.registry import PLUGINS
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy

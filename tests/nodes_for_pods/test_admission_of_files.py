@@ -7,7 +7,7 @@ from typing import Any
 from pumice.api.core import LimitRange, RuntimeClass
 from pumice.api.pod import Pod
 from pumice.api.structs import convert, document
-from pumice.inputs.offline import complete
+from pumice.inputs.cluster_from_files import complete
 
 SCHEDULING = {"nodeSelector": {"sandbox": "yes"}, "tolerations": [{"key": "a"}, {"key": "b"}]}
 RUNTIME = {"metadata": {"name": "kata"}, "overhead": {"podFixed": {"cpu": "250m"}}, "scheduling": SCHEDULING}

@@ -8,7 +8,7 @@ import pytest
 
 from pumice.api.pod import Pod
 from pumice.api.structs import convert
-from pumice.inputs.offline import complete
+from pumice.inputs.cluster_from_files import complete
 from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.template import Template
 

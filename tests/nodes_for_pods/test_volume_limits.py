@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.features import release
+from pumice.scheduler.framework.feature_gates import release
 from pumice.scheduler.model import status
 from pumice.scheduler.plugins.kube.node_volume_limits import NodeVolumeLimits
 from pumice.scheduler.registry import PLUGINS

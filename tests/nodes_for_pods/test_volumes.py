@@ -6,7 +6,7 @@ import pytest
 
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.features import release
+from pumice.scheduler.framework.feature_gates import release
 from pumice.scheduler.model import status
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
 from pumice.scheduler.plugins.kube.requested_to_capacity_ratio import ShapePoint

@@ -22,8 +22,8 @@ from pumice.client.client import Client
 from pumice.cluster.apiserver import Server
 from pumice.http.messages import Request, Response
 from pumice.live.scheduler.scheduler_replica import Beside
-from pumice.page import readers
-from pumice.page.readers import Readers
+from pumice.page import reader_access
+from pumice.page.reader_access import Readers
 from pumice.page.server import PageServer
 from pumice.testing.builders import node
 from tests.page.desk import Desk
@@ -157,7 +157,7 @@ def test_an_answer_is_asked_once_for_many_requests_and_anew_later(office: Office
     for _ in range(5):
         assert office.ask(token=token)[0] == 200
     assert office.client.asked == before + 2
-    monkeypatch.setattr(readers, "HELD_S", 0.0)
+    monkeypatch.setattr(reader_access, "HELD_S", 0.0)
     office.ask(token="first")
     before = office.client.asked
     office.ask(token="first")
@@ -165,11 +165,11 @@ def test_an_answer_is_asked_once_for_many_requests_and_anew_later(office: Office
 
 
 def test_strangers_are_looked_at_a_few_at_a_time_and_little_is_kept_of_them(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "MOST_UNDER_WAY", 0)
+    monkeypatch.setattr(reader_access, "MOST_UNDER_WAY", 0)
     status, body = office.ask(token="one too many")
     assert (status, json.loads(body)["error"][:8]) == (429, "too many")
     monkeypatch.undo()
-    monkeypatch.setattr(readers, "HELD", 1)
+    monkeypatch.setattr(reader_access, "HELD", 1)
     token = office.reader("forgotten")
     assert office.ask(token=token)[0] == 200
     assert office.ask(token="another")[0] == 401

@@ -21,9 +21,9 @@ from pumice.cluster.apiserver import Server
 from pumice.http.messages import Request, Response
 from pumice.page import answers, expected_starts
 from pumice.page.expected_starts import Expected
-from pumice.page.feed import KEPT, RESET, Feed
 from pumice.page.files import files
 from pumice.page.server import PageServer
+from pumice.page.server_sent_events import KEPT, RESET, Feed
 from pumice.testing.builders import hypernode, node, queue
 from tests.page.clusters import gang, large, pieces, small
 from tests.page.desk import Desk, desk

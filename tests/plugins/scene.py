@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from pumice.extensions import plugins
-from pumice.inputs.offline import run_cycles
+from pumice.inputs.cluster_from_files import run_cycles
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions

@@ -12,7 +12,7 @@ from scene import conf, cycle_on, opened, per_job
 
 from pumice.answers import why
 from pumice.api.annotations import USER
-from pumice.inputs.offline import advance
+from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle, rehearse
 from pumice.scheduler.framework.policy import Policy

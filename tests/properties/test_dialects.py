@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pumice.cli.inputs import Inputs, load
-from pumice.inputs.offline import run_cycles
+from pumice.inputs.cluster_from_files import run_cycles
 
 NOW = 1_800_000_000.0
 QUEUE = "scheduling.volcano.sh/queue-name"

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.api.annotations import ESTIMATE
-from pumice.inputs.offline import advance
+from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from pumice.inputs.offline import advance
+from pumice.inputs.cluster_from_files import advance
 from pumice.live.scheduler.decisions_to_requests import _are_due, effects
 from pumice.live.scheduler.sent_status import LONGEST_PAUSE_S, Quiet, SentStatus
 from pumice.scheduler.config.volcano_conf import read_policy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pumice.extensions import plugins
-from pumice.inputs.offline import run_cycles
+from pumice.inputs.cluster_from_files import run_cycles
 from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster

@@ -22,7 +22,6 @@ from pumice.cli.main import cli
 from pumice.cli.tune import in_force, tune
 from pumice.extensions import actions, plugins
 from pumice.simulate.inputs import NAMED, policy_of
-from pumice.simulate.player_processes import Crew
 from pumice.simulate.result_conditions import Measured
 from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.tune.advice import Advice, objections
@@ -33,6 +32,7 @@ from pumice.simulate.tune.results import TrialResults
 from pumice.simulate.tune.search import Evaluation, Trial, drawn_from, halve
 from pumice.simulate.tune.space import OFF, Space
 from pumice.simulate.tune.summary import notes
+from pumice.simulate.worker_processes import Crew
 from tests.recording.week import record_week
 
 #: each hour is like the others: a large job waits for small ones to end, and small ones that come behind it wait with it

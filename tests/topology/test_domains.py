@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.inputs.offline import advance
+from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model.cluster import Cluster

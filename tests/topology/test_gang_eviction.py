@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pumice.inputs.offline import advance
+from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.engine.rules import Filter, Reason, Rejected
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.hook_answers import Refusal
+from pumice.scheduler.framework.network_topology import Purpose
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import PluginOption, Policy
-from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import HyperNode
 from pumice.scheduler.model.job import Job

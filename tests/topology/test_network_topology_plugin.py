@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pumice.scheduler.framework.network_topology import Purpose
 from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.volcano.network_topology_aware import NetworkTopologyAware, NetworkTopologyAwareArgs
 from pumice.testing import PodBuilder, cluster, hypernode, node, pod, podgroup, session

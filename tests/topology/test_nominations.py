@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.framework.network_topology import Purpose
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, pod, podgroup, schedule, session

@@ -17,7 +17,7 @@ from pumice.client.transport import ListScope, Page
 from pumice.controllers.admission import Settings
 from pumice.controllers.admission.webhooks import HOOKS
 from pumice.http.messages import Request
-from pumice.live.synced import synced
+from pumice.live.cache_sync import synced
 from pumice.live.webhooks.admission_answers import AdmissionAnswers
 from tests.live.memory import MemoryServer
 from tests.live.virtual import run as virtual

@@ -8,8 +8,8 @@ answered by `pumice.answers.eta`, which uses the simulator.
 """
 
 from pumice.answers.answer import Because, Headline, Link, Near, Why
+from pumice.answers.can_ever_run import Fit, fits
 from pumice.answers.difference import Difference, compare
-from pumice.answers.fits import Fit, fits
 from pumice.answers.sketch import Sketch
 from pumice.answers.whatif import Option, WhatIf, whatif
 from pumice.answers.why import why

@@ -6,8 +6,8 @@ from pumice.api.core import LimitRange, RuntimeClass
 from pumice.api.kinds import LIMIT_RANGES, RUNTIME_CLASSES
 from pumice.api.meta import Metadata, Wire
 from pumice.api.structs import convert
+from pumice.inputs.cluster_from_files import complete
 from pumice.inputs.known_objects import known_objects
-from pumice.inputs.offline import complete
 from pumice.scheduler.model import Cluster
 
 

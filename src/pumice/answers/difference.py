@@ -6,9 +6,9 @@ from collections.abc import Container, Iterable
 
 from msgspec import Struct
 
-from pumice.answers.allowed import refuse_wrong_queues
 from pumice.answers.changes import Change, make_all
 from pumice.answers.outcome_of_cycles import Counts, Course, course
+from pumice.answers.queue_admission import refuse_wrong_queues
 from pumice.answers.sketch import Sketch
 from pumice.api.plural import counted
 from pumice.scheduler.framework.policy import Policy

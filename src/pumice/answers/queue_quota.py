@@ -7,10 +7,10 @@ from math import inf
 import numpy as np
 from msgspec.structs import replace
 
-from pumice.answers.allowed import is_allowed
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Amounts, Change, Gone, MoreNodes, MoreQuota, MoreRoom
 from pumice.answers.missing_pods import may_start_with
+from pumice.answers.queue_admission import is_allowed
 from pumice.answers.subject import called
 from pumice.api.plural import plural
 from pumice.scheduler.framework.fit_errors import Shortage

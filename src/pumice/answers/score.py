@@ -10,9 +10,9 @@ import numpy as np
 
 from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.engine import Evaluation, Scorer, Scores, View
-from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.cycle import RehearsalObserver, cycle
 from pumice.scheduler.framework.observer import Stage
+from pumice.scheduler.framework.plugin_guard import Failure
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import NOWHERE, World

@@ -22,8 +22,8 @@ from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.journal import StateJournal
 from pumice.scheduler.framework.observer import Stage
+from pumice.scheduler.framework.pods_to_try import Only
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.waiting_pods import Only
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.model.task import metadata_of

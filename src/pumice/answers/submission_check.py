@@ -6,8 +6,8 @@ A claim that does not exist is no bound: it may be created next.
 from collections.abc import Iterable, Sequence
 
 from pumice.answers import closed_nodes
+from pumice.answers.can_ever_run import Fit, fits
 from pumice.answers.completed_objects import metadata_of, newcomers
-from pumice.answers.fits import Fit, fits
 from pumice.answers.sketch import Sketch
 from pumice.api.meta import Wire
 from pumice.scheduler.framework.policy import Policy

@@ -12,13 +12,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice.answers import not_made
-from pumice.answers.allowed import all_allowed
+from pumice.answers import pods_not_made
 from pumice.answers.answer import Because, Headline, Why
 from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
 from pumice.answers.difference import Difference, difference
-from pumice.answers.other_ways import ROOM, other_ways
+from pumice.answers.other_remedies import ROOM, other_ways
 from pumice.answers.outcome_of_cycles import Course, course
+from pumice.answers.queue_admission import all_allowed
 from pumice.answers.queue_quota import PLACED, largest_promises, step_of
 from pumice.answers.request_changes import FewerPods, OtherPriority, OtherQueue, SmallerPods, first_requests
 from pumice.answers.sketch import Sketch
@@ -61,7 +61,7 @@ def whatif(
     """The smallest changes with which a job or a pod starts, the cheapest first. The search ends early, with what it has found, when
     `goes_on` returns False. Raises InputError."""
     with Sketch(cluster) as sketch:
-        asked = not_made.find_or_promise(sketch, subject, NAMESPACED)
+        asked = pods_not_made.find_or_promise(sketch, subject, NAMESPACED)
         if isinstance(asked, Why):
             return WhatIf(asked.subject, asked.line, asked.state)
         expect(sketch, asked)

@@ -9,20 +9,20 @@ holds it back next.
 
 from msgspec.structs import replace
 
-from pumice.answers import job_rank, not_made, pod_quota
-from pumice.answers.allowed import all_allowed
+from pumice.answers import job_rank, pod_quota, pods_not_made
 from pumice.answers.answer import Because, Headline, Link, Why
+from pumice.answers.can_ever_run import Fit, bounded
 from pumice.answers.changes import Change, Gone, make_all, merged
 from pumice.answers.closed_nodes import PASSING
-from pumice.answers.fits import Fit, bounded
 from pumice.answers.outcome_of_cycles import course
 from pumice.answers.placed_pods import gone_pod, of_pods, running
 from pumice.answers.pods_to_come import is_promised, promise
+from pumice.answers.queue_admission import all_allowed
 from pumice.answers.queue_quota import largest_promises
 from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, subject_of, tasks_of_job, waiter, who_waits
+from pumice.answers.suspended_owners import resting
 from pumice.answers.why_blocked import Blocked
-from pumice.answers.workloads import resting
 from pumice.api.plural import counted, part_of, plural
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
@@ -40,7 +40,7 @@ def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World
     if (gone := gone_pod(cluster, subject)) is not None:
         return gone
     with Sketch(cluster) as sketch:
-        found = not_made.find_or_promise(sketch, subject)
+        found = pods_not_made.find_or_promise(sketch, subject)
         return found if isinstance(found, Why) else Asked(cluster, policy, now, world, advise=advise).about(found)
 
 
@@ -95,7 +95,9 @@ class Asked:
         if waits.tasks or (waits.job is not None and not waits.job.tasks and waits.job.group is not None):
             stands = self._waits(subject)
             refused = (
-                not_made.refused(self._cluster, waits.job, str(subject)) if waits.job is not None and stands.state == "starts" else None
+                pods_not_made.refused(self._cluster, waits.job, str(subject))
+                if waits.job is not None and stands.state == "starts"
+                else None
             )
             return refused or stands
         return self._placed(subject)
@@ -184,7 +186,7 @@ class Asked:
                 pod_quota.withdraw_refused(sketch)
             waits = who_waits(self._cluster, subject)
             if refused is not None and waits.job is None and not waits.tasks:
-                return not_made.without_any(str(subject), refused)
+                return pods_not_made.without_any(str(subject), refused)
             return self._waits_with(subject, self._whole_gang(waits), refused)
 
     def _waits_with(self, subject: Subject, waits: Waiter, refused: Headline | None) -> Why:
@@ -221,7 +223,7 @@ class Asked:
         tasks = _tasks(self._cluster, subject)
         answer = running(self._cluster, self._policy, self._now, self._world, str(subject), tasks)
         alive = sum(not task.status & status.FINISHED for task in tasks)
-        missing = not_made.missing(self._cluster, subject, alive) if answer.state == "runs" else ""
+        missing = pods_not_made.missing(self._cluster, subject, alive) if answer.state == "runs" else ""
         return replace(answer, text=f"{missing}; the others run: {answer.text}") if missing else answer
 
     def _at_rest(self, subject: Subject) -> Why | None:

@@ -23,8 +23,8 @@ from pumice.api.annotations import GROUP_NAME
 from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.plural import counted, part_of
 from pumice.scheduler.engine import Evaluation
+from pumice.scheduler.framework.network_topology import Purpose
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.model import INQUEUE, HyperNode, Job, SubJob, Task, status
 from pumice.scheduler.model.hypernodes import BELOW_ALL

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pumice.api import core, devices, groups, kinds, volcano
+from pumice.api import core, devices, kinds, kube_pod_groups, volcano
 from pumice.api.kinds import Kind
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
@@ -45,8 +45,8 @@ STRUCTS: dict[Kind, type[Wire]] = {
     kinds.RESOURCE_SLICES: devices.ResourceSlice,
     kinds.DEVICE_TAINT_RULES: devices.DeviceTaintRule,
     kinds.RESOURCE_CLAIMS: devices.ResourceClaim,
-    kinds.NATIVE_POD_GROUPS: groups.NativePodGroup,
-    kinds.COMPOSITE_POD_GROUPS: groups.CompositePodGroup,
+    kinds.NATIVE_POD_GROUPS: kube_pod_groups.NativePodGroup,
+    kinds.COMPOSITE_POD_GROUPS: kube_pod_groups.CompositePodGroup,
 }
 KINDS = {(kind.group, kind.kind): struct for kind, struct in STRUCTS.items()}  #: the same structs, by API group and kind without a version
 KEPT_AS = {(kind.group, kind.kind): kind.kept_as for kind in STRUCTS}

@@ -12,8 +12,8 @@ import click
 
 from pumice.api import InputError
 from pumice.api.kinds import ObjectRef
-from pumice.cli.manifests import Manifest, manifests
-from pumice.cli.remote import Remote, namespaced_options
+from pumice.cli.live_cluster import Remote, namespaced_options
+from pumice.cli.manifests_to_send import Manifest, manifests
 from pumice.cli.tables import say
 from pumice.client.client import Client
 from pumice.client.discovery import ServedResource, discover, of_kind

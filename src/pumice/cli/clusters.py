@@ -19,7 +19,7 @@ import yaml
 
 from pumice.api import InputError
 from pumice.cli.data_dir import DataDir, places
-from pumice.cli.remote import Remote
+from pumice.cli.live_cluster import Remote
 from pumice.cli.tables import print_table, say
 from pumice.client.certificates import write_private
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH

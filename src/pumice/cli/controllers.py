@@ -11,8 +11,8 @@ from pumice.api import InputError, Key, did_you_mean
 from pumice.api.kinds import ObjectRef
 from pumice.cli.go_flags import GoCommand, seconds, switch
 from pumice.cli.replica_flags import ELECTION, PROBES_TLS, access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_signal
-from pumice.controllers.volcano.hyper_node_tree import HyperNodeTree, by_labels
 from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery
+from pumice.controllers.volcano.hypernode_tree import HyperNodeTree, by_labels
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
 from pumice.controllers.volcano.sharding import CONFIG_MAP, DEFAULT_SHARDS, NodeShards, ShardingSettings, of_flag
 from pumice.live.controllers.controller_replica import ControllerReplica, ControllerSettings

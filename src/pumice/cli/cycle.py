@@ -11,11 +11,11 @@ from pumice.api import InputError
 from pumice.api.errors import raise_all
 from pumice.cli.cycle_tables import tables
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.cli.objects import as_yaml
+from pumice.cli.object_output import as_yaml
 from pumice.cli.tables import json_text, print_table, say
-from pumice.inputs.offline import run_cycles, together
+from pumice.inputs.cluster_from_files import run_cycles, together
 from pumice.live.scheduler.http_world import HttpWorld
-from pumice.scheduler.framework.containment import Failure
+from pumice.scheduler.framework.plugin_guard import Failure
 
 
 @click.command()

@@ -15,7 +15,7 @@ from pumice.api.kinds import NODES, PODS, ObjectRef
 from pumice.api.plural import counted
 from pumice.api.times import Duration
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.cli.remote import Remote
+from pumice.cli.live_cluster import Remote
 from pumice.cli.tables import json_text, say
 from pumice.client.client import Client
 from pumice.client.failures import ApiError

@@ -12,9 +12,9 @@ import msgspec
 from pumice.api import InputError
 from pumice.api.defaults import KUBE_BATCH_NAME
 from pumice.api.files import file_bytes
-from pumice.cli.configured import CONFIGURATION_PATH, ConfigurationInForce
 from pumice.cli.create_in_order import create
 from pumice.cli.embedded_warnings import warn_of_simulated_operators, warn_of_strange_schedulers, warn_of_what_never_fits
+from pumice.cli.live_configuration import CONFIGURATION_PATH, ConfigurationInForce
 from pumice.cli.tables import say
 from pumice.cli.up_options import UpRequest
 from pumice.cluster.apiserver import Server, import_cluster
@@ -32,7 +32,7 @@ from pumice.live.scheduler.loop import Keeper, Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.scheduler.config import schedulers_of
-from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
+from pumice.scheduler.framework.feature_gates import DEFAULT as DEFAULT_RELEASE
 from pumice.scheduler.framework.policy import Policy
 
 CYCLE_S = 0.25  #: real seconds between cycles, if nothing but time has passed

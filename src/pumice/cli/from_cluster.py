@@ -8,8 +8,8 @@ from pumice.api.gang_dialects import ALSO_READ, READ
 from pumice.api.kinds import BATCH_JOBS, DEPLOYMENTS, EVENTS, JOBS, LIMIT_RANGES, RUNTIME_CLASSES
 from pumice.api.manifests import Objects, read_stream
 from pumice.api.pod import Pod
-from pumice.cli.configured import InForce, in_force
-from pumice.cli.remote import Remote
+from pumice.cli.live_cluster import Remote
+from pumice.cli.live_configuration import InForce, in_force
 from pumice.cli.tables import say
 from pumice.client.client import Client
 from pumice.client.failures import ApiError

@@ -10,7 +10,7 @@ import msgspec
 
 from pumice.api import InputError, kinds
 from pumice.api.kinds import ObjectRef
-from pumice.cli.remote import Remote, everywhere_option, listed, namespaced_options
+from pumice.cli.live_cluster import Remote, everywhere_option, listed, namespaced_options
 from pumice.cli.server_table import ServerTable, print_objects
 from pumice.cli.tables import print_table, say
 from pumice.client.client import Client

@@ -13,7 +13,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice import interpreter
+from pumice import garbage_collection
 from pumice.api import InputError, instant
 from pumice.api.core import FAILED_CREATE, FORECAST, Event
 from pumice.api.defaults import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
@@ -21,18 +21,18 @@ from pumice.api.files import file_text
 from pumice.api.manifests import Objects, read_stream
 from pumice.cli.tables import say
 from pumice.extensions import actions, plugins
+from pumice.inputs.cluster_from_files import complete
 from pumice.inputs.known_objects import FromManifests, know_objects
 from pumice.inputs.object_files import read_all
-from pumice.inputs.offline import complete
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH
 from pumice.scheduler.framework.eviction_events import take_in_evictions
-from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE, Release, minor_of, read_gates, read_release, release
+from pumice.scheduler.framework.feature_gates import DEFAULT as DEFAULT_RELEASE, Release, minor_of, read_gates, read_release, release
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster
 
 if TYPE_CHECKING:
-    from pumice.cli.remote import Remote
+    from pumice.cli.live_cluster import Remote
     from pumice.inputs.recording.entry_format import Begin
 
 Command = Callable[..., Any]
@@ -90,7 +90,7 @@ class Inputs(Struct, frozen=True):
             objects.whole |= urlsplit(url).path == STATE_PATH
         if self.from_cluster:
             from pumice.cli.from_cluster import read_cluster  # a client is not needed for files
-            from pumice.cli.remote import Remote
+            from pumice.cli.live_cluster import Remote
 
             read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""), self.conf, self.about)
         workloads = [each for each in objects.workloads if self.expand or not each.is_served]
@@ -120,7 +120,7 @@ class Inputs(Struct, frozen=True):
             return self.namespace
         if not self.from_cluster:
             return "default"
-        from pumice.cli.remote import Remote
+        from pumice.cli.live_cluster import Remote
 
         return (self.remote or Remote(self.kubeconfig, self.context, "")).namespace(None) or "default"
 
@@ -136,7 +136,7 @@ def _fetched(url: str) -> bytes:
     """The content at the URL. Raises InputError."""
     import asyncio  # not needed for files
 
-    from pumice.http.pool import fetch
+    from pumice.http.connection_pool import fetch
 
     try:
         answer = asyncio.run(fetch(url, timeout_s=PATIENCE_S, max_bytes=LARGEST_STATE))
@@ -253,7 +253,7 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
     policy = inputs.policy(objects)
     cluster = _cluster_of(objects, policy)
     _take_in_events(cluster, objects)
-    interpreter.settle()
+    garbage_collection.settle()
     return cluster, policy
 
 
@@ -283,7 +283,7 @@ def _take_in_events(cluster: Cluster, objects: Objects) -> None:
     """Take in what Events among the objects say of evictions, of refused pods and of forecasts."""
     take_in_evictions(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FAILED_CREATE for _, item in objects.items):
-        from pumice.answers.not_made import take_in_refusals  # answers are not needed for scheduling alone
+        from pumice.answers.pods_not_made import take_in_refusals  # answers are not needed for scheduling alone
 
         take_in_refusals(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FORECAST for _, item in objects.items):

@@ -12,9 +12,9 @@ from pumice.api.annotations import JOB_NAME, JOB_TYPE
 from pumice.api.kinds import EVENTS, JOBS, ObjectRef
 from pumice.api.quantity import QuantityError, quantity
 from pumice.cli.bus_commands import order
-from pumice.cli.described import described
-from pumice.cli.manifests import Manifest, manifests
-from pumice.cli.remote import Remote, everywhere_option, listed, name_option, namespaced_options, output_option, print_all
+from pumice.cli.describe_output import described
+from pumice.cli.live_cluster import Remote, everywhere_option, listed, name_option, namespaced_options, output_option, print_all
+from pumice.cli.manifests_to_send import Manifest, manifests
 from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice import __version__, interpreter
+from pumice import __version__, garbage_collection
 from pumice.api import InputError, did_you_mean
 from pumice.cli.tables import complain
 
@@ -45,8 +45,8 @@ COMMANDS = {
     "job": ("pumice.cli.job", "Run, look at, suspend, resume and delete Volcano's jobs."),
     "queue": ("pumice.cli.queue", "Create, look at, open, close and delete Volcano's queues."),
     "pod": ("pumice.cli.pod", "Look at the pods of Volcano's jobs."),
-    "jobflow": ("pumice.cli.flows", "Create, look at and delete JobFlows, jobs that follow each other."),
-    "jobtemplate": ("pumice.cli.flows", "Create, look at and delete JobTemplates, which JobFlows make jobs of."),
+    "jobflow": ("pumice.cli.jobflow", "Create, look at and delete JobFlows, jobs that follow each other."),
+    "jobtemplate": ("pumice.cli.jobflow", "Create, look at and delete JobTemplates, which JobFlows make jobs of."),
     "get": ("pumice.cli.get", "Show objects, as kubectl get does."),
     "apply": ("pumice.cli.apply", "Create or change objects so that they are as files say."),
     "completion": ("pumice.cli.main", "Print what a shell needs to complete commands, options, files, kinds."),
@@ -73,7 +73,7 @@ class _Lazy(click.Group):
         if name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[name][0])
-        interpreter.imported()
+        garbage_collection.imported()
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 
@@ -137,7 +137,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # to flush the rest of the output at exit would fail as well
         complain(f"Error: {error.filename or 'the output'}: {error.strerror or error}")
         sys.exit(1)
-    interpreter.settle()  # the interpreter need not collect garbage at its end
+    garbage_collection.settle()  # the interpreter need not collect garbage at its end
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from pumice.cli.manifests import manifests
+from pumice.cli.manifests_to_send import manifests
 from pumice.cli.tables import say
 from pumice.cluster.migration import migrated
 

@@ -8,7 +8,7 @@ import click
 from pumice.api.annotations import JOB_NAME, JOB_QUEUE, QUEUE_NAME
 from pumice.api.kinds import PODS
 from pumice.api.times import age
-from pumice.cli.remote import Remote, everywhere_option, listed, namespaced_options
+from pumice.cli.live_cluster import Remote, everywhere_option, listed, namespaced_options
 from pumice.cli.tables import print_table, say
 from pumice.client.transport import ListScope
 from pumice.text_table import columns

@@ -12,7 +12,7 @@ from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.quantity import format_bytes, format_milli, quantity
 from pumice.cli.bus_commands import order
-from pumice.cli.remote import Remote, listed, name_option, output_option, print_all, remote_options
+from pumice.cli.live_cluster import Remote, listed, name_option, output_option, print_all, remote_options
 from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
 from pumice.client.failures import ApiError

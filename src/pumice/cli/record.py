@@ -9,7 +9,7 @@ import click
 from pumice.api import InputError
 from pumice.api.files import file_bytes
 from pumice.cli.inputs import warn
-from pumice.cli.remote import Remote, remote_options
+from pumice.cli.live_cluster import Remote, remote_options
 from pumice.cli.tables import say
 from pumice.cli.up_options import policy_of
 from pumice.client.client import Client

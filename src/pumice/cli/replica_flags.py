@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from pumice.api import InputError
-from pumice.cli.finite import Finite
 from pumice.cli.go_flags import Command, Decorator, go_program, seconds, switch, verbosity
+from pumice.cli.number_ranges import Finite
 from pumice.client.access import Access
 from pumice.client.leader_election import Term
 from pumice.client.resolve_access import find

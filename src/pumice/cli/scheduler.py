@@ -42,7 +42,7 @@ from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.scheduler_replica import Beside, Replica, SchedulerSettings, Waiting, nothing_beside, nothing_waiting
 from pumice.scheduler.config import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
-from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE, GATES, MINORS
+from pumice.scheduler.framework.feature_gates import DEFAULT as DEFAULT_RELEASE, GATES, MINORS
 from pumice.scheduler.framework.policy import Policy
 
 NOT_NEEDED = {
@@ -233,7 +233,7 @@ def page_at(flags: Mapping[str, Any]) -> Beside:
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal():
         raise InputError(f'"{address}" has no port; write 127.0.0.1:7480', where="--page-address")
-    from pumice.page.readers import Readers
+    from pumice.page.reader_access import Readers
     from pumice.page.server import PageServer
 
     past = {"recordings": flags["record"], "prometheus": flags["prometheus"]}

@@ -7,7 +7,7 @@ from pumice.answers.score import ScoreTable, score as score_of
 from pumice.api import InputError, did_you_mean
 from pumice.cli.cycle import refuse
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
-from pumice.cli.objects import as_yaml
+from pumice.cli.object_output import as_yaml
 from pumice.cli.tables import json_text, print_table, say
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.text_table import columns

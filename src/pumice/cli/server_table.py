@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pumice.cli.objects import as_json, as_yaml, without_bookkeeping
+from pumice.cli.object_output import as_json, as_yaml, without_bookkeeping
 from pumice.cli.tables import say
 from pumice.text_table import columns
 

@@ -17,7 +17,7 @@ from pumice.extensions import actions, plugins
 from pumice.simulate.arrival_times import seconds
 from pumice.simulate.input_digest import digest_of
 from pumice.simulate.inputs import policy_of, policy_text
-from pumice.simulate.player_processes import Crew
+from pumice.simulate.worker_processes import Crew
 
 if TYPE_CHECKING:
     from pumice.simulate.tune.advice import Advice

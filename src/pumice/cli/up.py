@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pumice import interpreter
+from pumice import garbage_collection
 from pumice.api import InputError
 from pumice.api.plural import counted
 from pumice.cli.data_dir import DataDir, own_name
 from pumice.cli.detached import Detached, detach
-from pumice.cli.finite import Finite
+from pumice.cli.number_ranges import Finite
 from pumice.cli.tables import say
 from pumice.escaped_text import shown
 from pumice.http.watchdog import Watchdog
@@ -136,7 +136,7 @@ async def _serve(
     for name in ENDINGS:
         asyncio.get_running_loop().add_signal_handler(name, ended.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
-    interpreter.reads()
+    garbage_collection.reads()
     from pumice.cli.clusters import merged
     from pumice.cli.embedded import running  # the engine takes half a second to import: not for --help
     from pumice.cli.up_options import wanted
@@ -146,7 +146,7 @@ async def _serve(
     async with running(asked) as cluster, _page(cluster, page_ports, asked.record, asked.prometheus) as page:
         if ended.is_set():
             return 0
-        interpreter.collect_seldom()
+        garbage_collection.collect_seldom()
         cluster.server.kubeconfig(place.kubeconfig, place.context)
         tell = child.say if child else say
         if page is not None:
@@ -156,7 +156,8 @@ async def _serve(
         if once:
             return await submit(cluster.plane, asked.submitted, tell, ended) if asked.submitted else 0
         with merged(place.kubeconfig, place.context, tell) as file:
-            loading = asyncio.create_task(asyncio.to_thread(import_module, "pumice.answers.fits"))  # the first who submits does not wait
+            # the first who submits does not wait
+            loading = asyncio.create_task(asyncio.to_thread(import_module, "pumice.answers.can_ever_run"))
             tell(_welcome(place, file, child is not None))
             code = await submit(cluster.plane, asked.submitted, tell, ended) if asked.submitted else 0
             if asked.submitted and not child and not ended.is_set():

@@ -17,7 +17,7 @@ from pumice.cluster.nodes.stage import Stages, read_stages
 from pumice.extensions import actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
-from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE, MINORS, Release
+from pumice.scheduler.framework.feature_gates import DEFAULT as DEFAULT_RELEASE, MINORS, Release
 from pumice.scheduler.framework.policy import Policy
 
 

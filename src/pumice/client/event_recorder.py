@@ -17,7 +17,7 @@ import msgspec
 from pumice.api.kinds import EVENTS, ObjectRef
 from pumice.client.access import TimeSource
 from pumice.client.client import of_ending_namespace
-from pumice.client.events import EventCorrelator, EventRecord, EventWrite
+from pumice.client.event_correlator import EventCorrelator, EventRecord, EventWrite
 from pumice.client.failures import ApiError, Fenced, KubeError, despite
 from pumice.client.rate_limit import TokenBucket
 from pumice.client.transport import PatchType, Transport

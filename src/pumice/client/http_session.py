@@ -19,8 +19,8 @@ from pumice.client.failures import KubeError, NoAnswer, NoCredentials, api_error
 from pumice.client.odd_json import NOT_TAKEN, readable
 from pumice.client.tls import KeyPair, context
 from pumice.http.connection import Answer
+from pumice.http.connection_pool import ConnectionPool, NotConnected
 from pumice.http.messages import head_of
-from pumice.http.pool import ConnectionPool, NotConnected
 
 JSON = "application/json"
 LONGEST_LINE = 64 * 1024 * 1024  #: bytes of one event; no object of any server is as large

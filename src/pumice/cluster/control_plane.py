@@ -21,12 +21,12 @@ from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.metadata import set_identity
 from pumice.cluster.clock import AlarmClock, RunningClock
 from pumice.cluster.controller_loop import SLICE_S, ControllerLoop
-from pumice.cluster.default_queues import default_queues
 from pumice.cluster.in_process import InProcess
 from pumice.cluster.kube_batch import serve_kube_batch
 from pumice.cluster.nodes.kubelet import Kubelets
-from pumice.cluster.nodes.node_agent import LEASES
+from pumice.cluster.nodes.node_heartbeats import LEASES
 from pumice.cluster.nodes.stage import Stages
+from pumice.cluster.required_queues import default_queues
 from pumice.cluster.store_lister import StoreLister
 from pumice.cluster.volcano_admission import serve_volcano_admission
 from pumice.cluster.worker_turns import Worker, WorkerTurns, run_quiet

@@ -11,6 +11,7 @@ from pumice.controllers.kubernetes.deployment import Deployments
 from pumice.controllers.kubernetes.disruption import DisruptionBudgets
 from pumice.controllers.kubernetes.endpoints import ServiceEndpoints
 from pumice.controllers.kubernetes.node_lifecycle import NodeLifecycle
+from pumice.controllers.kubernetes.persistent_volumes import Volumes
 from pumice.controllers.kubernetes.pod_group_protection import PodGroupProtection
 from pumice.controllers.kubernetes.replica_set import ReplicaSets
 from pumice.controllers.kubernetes.resource_claim import ResourceClaims
@@ -18,7 +19,7 @@ from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
 from pumice.controllers.kubernetes.role_aggregation import RoleAggregation
 from pumice.controllers.kubernetes.service_account import ServiceAccounts
 from pumice.controllers.kubernetes.statefulset import StatefulSets
-from pumice.controllers.kubernetes.volumes import Volumes
+from pumice.controllers.pod_bursts import MOST_WAITING
 from pumice.controllers.volcano.cronjob import CronJobs
 from pumice.controllers.volcano.hypernode import HyperNodeCounts
 from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery
@@ -30,7 +31,6 @@ from pumice.controllers.volcano.jobtemplate import JobTemplates
 from pumice.controllers.volcano.podgroup import PodGroups
 from pumice.controllers.volcano.queue import Queues
 from pumice.controllers.volcano.sharding import NodeShards
-from pumice.controllers.waiting_pods import MOST_WAITING
 
 
 def always_reachable(probe: Probe) -> bool:

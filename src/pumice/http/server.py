@@ -19,11 +19,11 @@ from typing import cast
 
 from pumice.http.loopback import is_loopback
 from pumice.http.messages import Answer, Request, Respond, Response, Stream, Takeover
-from pumice.http.outgoing import Outgoing
 from pumice.http.parser import MAX_HEAD, Body, BodyTooLong, Malformed, take_head
 from pumice.http.request_head import RequestHead
 from pumice.http.tls_layer import TlsLayer
 from pumice.http.watchdog import Handler
+from pumice.http.write_buffer import Outgoing
 
 LARGEST_BODY = 3 * 1024 * 1024
 READ_TIMEOUT_S = 30.0  #: from the first byte of a request to its last, and from a connection to its first request

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pumice.api.core import LimitRange, RuntimeClass
 from pumice.api.meta import Wire
 from pumice.api.pod import Container, Pod, ResourceRequirements
-from pumice.api.pod_rules import limits_and_requests, selector_and_tolerations
+from pumice.api.pod_admission_defaults import limits_and_requests, selector_and_tolerations
 from pumice.api.quantity import Quantity
 
 Amounts = dict[str, Quantity]

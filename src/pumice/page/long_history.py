@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from pumice.api.times import instant
+from pumice.http.connection_pool import fetch
 from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response
-from pumice.http.pool import fetch
 from pumice.page.files import UNCACHED
 from pumice.page.usage import PageUsage
 

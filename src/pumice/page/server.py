@@ -5,8 +5,8 @@
 
 The page has no users and no cookies, so it answers only requests from this machine, and only under a name of loopback: another web site in
 a browser of this machine cannot reach the page through a name of its own. With `readers` it answers every request with a bearer token
-whose user may read (`readers.py`). Requests from this machine need a token then, too, since they may come from a proxy. The page's files
-are for all: they contain nothing of the cluster.
+whose user may read (`reader_access.py`). Requests from this machine need a token then, too, since they may come from a proxy. The page's
+files are for all: they contain nothing of the cluster.
 
 By itself the page is read-only. Beside an API server of this process, it answers that server's paths, too: a user who acts here sends the
 requests that kubectl would send, with a token that the API server knows, and has the rights of that token. The token is in the fragment of
@@ -32,14 +32,14 @@ from pumice.http.messages import JSON, NAMES_OF_LOOPBACK, Request, Response, Str
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.answers import PageAnswers
 from pumice.page.expected_starts import Expected
-from pumice.page.feed import Feed, Reader
 from pumice.page.files import UNCACHED, files, packed
 from pumice.page.last_minutes import LastMinutes, PastChange
 from pumice.page.long_history import LongHistory
 from pumice.page.policy import policy_fields
-from pumice.page.readers import Readers
+from pumice.page.reader_access import Readers
 from pumice.page.recorder import Recorder
 from pumice.page.sent_rows import History, Rows, SentRows
+from pumice.page.server_sent_events import Feed, Reader
 from pumice.page.simulations import Simulations
 from pumice.page.usage import PageUsage
 from pumice.scheduler.model import Cluster

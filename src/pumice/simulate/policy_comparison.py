@@ -20,9 +20,9 @@ from pumice.simulate.input_digest import digest_of
 from pumice.simulate.inputs import nodes_from, policy_text, read_policy, source
 from pumice.simulate.lower_bounds import Bounds, bounds_of
 from pumice.simulate.outputs import as_json
-from pumice.simulate.player_processes import Crew
 from pumice.simulate.scenario import Player, Scenario, Summary, play_fast, simulate
 from pumice.simulate.simulated_cluster import Habits
+from pumice.simulate.worker_processes import Crew
 
 #: quantiles of Student's t-distribution: 95 %, two-sided, by degrees of freedom from 1 on; 1.96 beyond
 STUDENT = (

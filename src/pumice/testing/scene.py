@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pumice.inputs.offline import complete
+from pumice.inputs.cluster_from_files import complete
 from pumice.scheduler.config.implied import with_implied
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.plugin import Plugin

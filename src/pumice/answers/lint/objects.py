@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from pumice.answers.fits import claims, fits
+from pumice.answers.can_ever_run import claims, fits
 from pumice.answers.lint.finding import Finding, Level
 from pumice.api.core import PodDisruptionBudgetSpec
 from pumice.api.defaults import ROOT_QUEUE

@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from pumice import interpreter
+from pumice import garbage_collection
 from pumice.cluster.apiserver.server import EVENT_TTL_S, Server
 from pumice.cluster.apiserver.storage.journal_files import JournalError
 
@@ -21,8 +21,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
         recover=arguments.recover,
         event_ttl_s=arguments.event_ttl,
     )
-    interpreter.collect_seldom()
-    interpreter.settle()
+    garbage_collection.collect_seldom()
+    garbage_collection.settle()
     await server.start()
     if arguments.kubeconfig:
         server.kubeconfig(arguments.kubeconfig)

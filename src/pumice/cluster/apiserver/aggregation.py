@@ -37,8 +37,8 @@ from pumice.cluster.apiserver.status import StatusError, unavailable
 from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.cluster.apiserver.streams.relay import Relay, switched
 from pumice.http.connection import Answer
+from pumice.http.connection_pool import ConnectionPool, NotConnected
 from pumice.http.messages import Request, Response, Stream, head_of
-from pumice.http.pool import ConnectionPool, NotConnected
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store

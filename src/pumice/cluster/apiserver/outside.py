@@ -29,8 +29,8 @@ from pumice.client.certificates import signed_by
 from pumice.client.tls import KeyPair, Trust, context
 from pumice.cluster.apiserver.admission.expressions import Outcome, Work, done, outcome
 from pumice.cluster.apiserver.status import StatusError
+from pumice.http.connection_pool import ConnectionPool, NotConnected
 from pumice.http.messages import head_of
-from pumice.http.pool import ConnectionPool, NotConnected
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes

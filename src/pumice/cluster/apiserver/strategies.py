@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pumice.api import Object
 from pumice.api.annotations import NAMESPACE_NAME
-from pumice.api.pod_rules import limits_and_requests
+from pumice.api.pod_admission_defaults import limits_and_requests
 from pumice.cluster.apiserver import pod_defaults
 from pumice.cluster.apiserver.admission import policies, webhooks
 from pumice.cluster.apiserver.auth import signing

@@ -17,7 +17,7 @@ from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.cluster.nodes import next_stage, pod_status
 from pumice.cluster.nodes.metrics_server import Metrics
-from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
+from pumice.cluster.nodes.node_heartbeats import Addresses, NodeAgents
 from pumice.cluster.nodes.rejection import Milli, Ports, host_ports_of, rejection, requests_of, unresizable
 from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.cluster.store_lister import StoreLister

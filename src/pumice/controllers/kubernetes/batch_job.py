@@ -14,11 +14,11 @@ from pumice.api.integers import as_ranges
 from pumice.api.json_objects import condition, copied, terminating
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, Result, its_controller, itself, result
 from pumice.controllers.kubernetes import job_groups, job_status
+from pumice.controllers.kubernetes.orphan_pods import StrayPod, let_stray_go, strays
 from pumice.controllers.kubernetes.owned_pods import claim, dispensable_first, free_names, from_template, its_claimants, ready
 from pumice.controllers.kubernetes.pod_group_protection import GROUP
 from pumice.controllers.kubernetes.pod_writes import created, ended
-from pumice.controllers.kubernetes.stray_pods import StrayPod, let_stray_go, strays
-from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
+from pumice.controllers.pod_bursts import MOST_WAITING, burst, note, room
 from pumice.controllers.writes import Create, Emit, Write, delete, status_change
 
 

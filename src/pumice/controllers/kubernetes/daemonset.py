@@ -13,6 +13,7 @@ from pumice.api.annotations import CONTROLLER_REVISION_HASH
 from pumice.api.json_objects import created_at, labels_of, suffix, terminating
 from pumice.api.selectors import matches, requirements
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, all_of, itself, result
+from pumice.controllers.kubernetes.controller_revisions import keep_revision
 from pumice.controllers.kubernetes.owned_pods import (
     ENDED,
     active,
@@ -27,7 +28,6 @@ from pumice.controllers.kubernetes.owned_pods import (
     share,
 )
 from pumice.controllers.kubernetes.pod_writes import created, ended
-from pumice.controllers.kubernetes.revisions import keep_revision
 from pumice.controllers.writes import Write, delete, status_change
 
 

@@ -12,7 +12,7 @@ from pumice.api.annotations import DEPLOYMENT_REVISION, LAST_APPLIED, REVISION_H
 from pumice.api.integers import integer
 from pumice.api.json_objects import annotations_of, condition, controlled_by, controller_of, copied, created_at, terminating
 from pumice.api.kinds import kind_of
-from pumice.controllers import waiting_pods
+from pumice.controllers import pod_bursts
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.owned_pods import active, claim, its_claimants, pods_of, revision_of
 from pumice.controllers.kubernetes.rolling_update import Size, grown, limits, shrunk
@@ -35,7 +35,7 @@ def deployment_status(deployment: Object, new: Object | None, old: Sequence[Obje
     moved = any(counts[name] != (stored.get(name) or 0) for name in ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"))
     complete = counts["updatedReplicas"] == counts["replicas"] == counts["availableReplicas"] == wanted
     progressing, deadline = _progressing(deployment, new, complete, moved, now)
-    held_back = condition(new, waiting_pods.TYPE) if new is not None else None
+    held_back = condition(new, pod_bursts.TYPE) if new is not None else None
     status["conditions"] = [_available(deployment, counts["availableReplicas"], now), progressing, *([held_back] if held_back else [])]
     return status, deadline
 

@@ -16,7 +16,7 @@ from pumice.controllers.kubernetes.owned_pods import (
     ready,
 )
 from pumice.controllers.kubernetes.pod_writes import created, ended
-from pumice.controllers.waiting_pods import MOST_WAITING, burst, complete, note, room
+from pumice.controllers.pod_bursts import MOST_WAITING, burst, complete, note, room
 from pumice.controllers.writes import Write, status_change
 
 

@@ -14,6 +14,7 @@ from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL
 from pumice.api.integers import integer
 from pumice.api.json_objects import controlled_by, copied, labels_of, owners_of, terminating
 from pumice.controllers.controller import NOTHING, Lister, Result, itself, result
+from pumice.controllers.kubernetes.controller_revisions import keep_revision
 from pumice.controllers.kubernetes.owned_pods import (
     ENDED,
     available,
@@ -27,8 +28,7 @@ from pumice.controllers.kubernetes.owned_pods import (
     share,
 )
 from pumice.controllers.kubernetes.pod_writes import of_set
-from pumice.controllers.kubernetes.revisions import keep_revision
-from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
+from pumice.controllers.pod_bursts import MOST_WAITING, burst, note, room
 from pumice.controllers.writes import Create, Write, delete, patch, status_change
 
 

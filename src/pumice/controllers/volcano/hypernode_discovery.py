@@ -10,8 +10,8 @@ from pumice.api import InputError, Key, Object, key_of, kinds, name_of, yaml
 from pumice.api.annotations import NETWORK_SOURCE
 from pumice.api.json_objects import labels_of, suffix, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
-from pumice.controllers.volcano.hyper_node_tree import FILE, HyperNodeTree, topologies_in
 from pumice.controllers.volcano.hypernode import ALL, all_if_it_says_more, moved
+from pumice.controllers.volcano.hypernode_tree import FILE, HyperNodeTree, topologies_in
 from pumice.controllers.writes import Create, Emit, Write, change, delete
 
 BY_LABEL = "label"

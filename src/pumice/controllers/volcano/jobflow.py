@@ -12,8 +12,8 @@ from pumice.api.json_objects import annotations_of, controlled_by, field, labels
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, its_controller, itself, result
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.state import COMPLETED
+from pumice.controllers.volcano.jobflow_patch import laid_over
 from pumice.controllers.volcano.jobflow_status import SUCCEED, TERMINATING, flow_status, job_name
-from pumice.controllers.volcano.step_patch import laid_over
 from pumice.controllers.writes import Create, Write, delete, status_change
 
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from pumice.api import Key, Object, annotations as key, key_of, kinds, name_of, namespace_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.gang_dialects import COSCHEDULING_POD_GROUPS, NAMED, READ
-from pumice.api.groups import SCHEDULED
 from pumice.api.integers import integer
 from pumice.api.json_objects import (
     annotations_of,
@@ -30,6 +29,7 @@ from pumice.api.json_objects import (
     terminating,
 )
 from pumice.api.kinds import kind_of
+from pumice.api.kube_pod_groups import SCHEDULED
 from pumice.api.resource_quota import pod_usage, times, written
 from pumice.controllers.controller import GANG_FIELD, GANG_LABEL, NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.foreign_gangs import (

@@ -20,8 +20,8 @@ from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.gathering import MEMORY, Kept
 from pumice.scheduler.framework.past_evictions import note, past_eviction
+from pumice.scheduler.framework.pods_to_try import EVERYBODY, Only
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.waiting_pods import EVERYBODY, Only
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster, status
 

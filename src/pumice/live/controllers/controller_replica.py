@@ -12,7 +12,7 @@ from pumice import __version__
 from pumice.api.kinds import LEASES, ObjectRef
 from pumice.client.access import Access
 from pumice.client.client import Client
-from pumice.client.events import EventRecord, InvolvedObject
+from pumice.client.event_correlator import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, new_identity
 from pumice.client.rate_limit import ClientLimits
 from pumice.controllers.controller import Controller
@@ -27,8 +27,8 @@ from pumice.live.clock import WallClock
 from pumice.live.controllers.loop import Controllers
 from pumice.live.controllers.metrics import CONTROLLERS, ControllerMetrics
 from pumice.live.controllers.prober import Prober
+from pumice.live.health_and_metrics import listeners, measures, probes
 from pumice.live.lifecycle import ReplicaSettings, end_signal, first, while_leading
-from pumice.live.pages import listeners, measures, probes
 
 log = logging.getLogger(__name__)
 

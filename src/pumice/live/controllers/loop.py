@@ -24,8 +24,8 @@ from pumice.api import Object, key_of, name_of, namespace_of, rfc3339, uid_of
 from pumice.api.json_objects import merged, terminating
 from pumice.api.kinds import Kind, ObjectRef, kind_of
 from pumice.client.client import Backoff, is_refusal, of_ending_namespace
+from pumice.client.event_correlator import EventRecord, InvolvedObject
 from pumice.client.event_recorder import EventRecorder
-from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.failures import ApiError, Fenced, KubeError, despite
 from pumice.client.reflector import DEFAULT_PACE, Pace
 from pumice.client.transport import PatchType, Transport, as_dict
@@ -33,12 +33,12 @@ from pumice.controllers.controller import EVERY, Consults, Controller, LooksUp, 
 from pumice.controllers.retries import Retries
 from pumice.controllers.work_queue import KeyQueue, QueuedKey
 from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
+from pumice.live.cache_sync import synced
 from pumice.live.clock import Clock, WallClock
 from pumice.live.fault_log import FirstOfMany
 from pumice.live.lifecycle import LostLead, first
 from pumice.live.object_cache import ObjectCache, whole
-from pumice.live.scopes import LABELLED, REQUIRED, RESOURCES, SELDOM_SERVED, followed, scopes, single_scopes
-from pumice.live.synced import synced
+from pumice.live.watch_scopes import LABELLED, REQUIRED, RESOURCES, SELDOM_SERVED, followed, scopes, single_scopes
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from pumice.controllers.volcano.jobflow import Probe
-from pumice.http.pool import fetch
+from pumice.http.connection_pool import fetch
 from pumice.live.clock import Clock
 
 FRESH_S = 3.0

@@ -30,7 +30,7 @@ from pumice.api.manifests import Manifest
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.structs import convert
-from pumice.client.events import EventRecord
+from pumice.client.event_correlator import EventRecord
 from pumice.http.messages import Request, Response
 from pumice.live.fault_log import FaultLog
 from pumice.live.scheduler.decisions_to_requests import about_group
@@ -151,7 +151,7 @@ class Headlines:
             return []
 
     def _asked(self, cluster: Cluster, job: Job, now: float) -> list[EventRecord]:
-        from pumice.answers.fits import fits  # answers are loaded once a job has waited long enough
+        from pumice.answers.can_ever_run import fits  # answers are loaded once a job has waited long enough
         from pumice.answers.why import why
 
         policy, subject = self._scheduler.policy, f"podgroup/{job.uid}"

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from pumice.api import rfc3339
 from pumice.api.annotations import ALLOCATED_HYPERNODE, HELD_PLACES
-from pumice.api.groups import SCHEDULED
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP, POD_GROUPS, QUEUES, ObjectRef
-from pumice.client.events import EventRecord, InvolvedObject
+from pumice.api.kube_pod_groups import SCHEDULED
+from pumice.client.event_correlator import EventRecord, InvolvedObject
 from pumice.live.scheduler.group_status import known_status, new_at, next_status
 from pumice.live.scheduler.node_shard import shard_requests
 from pumice.live.scheduler.options import UNSHARDED, Sharding

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pumice.api.core import Node
 from pumice.api.kinds import KINDS
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node, of_own
+from pumice.scheduler.framework.pods_to_try import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.model import Cluster, Task, Template, status
 from pumice.scheduler.model.shared_templates import Pairs
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pumice.client.events import EventRecord
+from pumice.client.event_correlator import EventRecord
 from pumice.live.clock import Clock
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.event_translation import EventTranslation

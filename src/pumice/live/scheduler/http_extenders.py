@@ -24,7 +24,7 @@ from pumice.api.kinds import ObjectRef
 from pumice.api.structs import encode
 from pumice.client.failures import KubeError
 from pumice.http.connection import Answer, TooLong
-from pumice.http.pool import LARGEST_ANSWER, fetch
+from pumice.http.connection_pool import LARGEST_ANSWER, fetch
 from pumice.scheduler.framework.profiles import ExtenderSpec
 from pumice.scheduler.kube.extenders import fields_of
 

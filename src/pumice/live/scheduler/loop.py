@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from pumice.api.kinds import PODS
+from pumice.client.event_correlator import EventRecord
 from pumice.client.event_recorder import EventRecorder
-from pumice.client.events import EventRecord
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import Transport
 from pumice.live.clock import Clock, WallClock
@@ -27,9 +27,9 @@ from pumice.live.lifecycle import LostLead, first
 from pumice.live.scheduler.cycle_metrics import CycleTiming
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
 from pumice.live.scheduler.decisions_to_requests import effects, pod_ref
+from pumice.live.scheduler.event_handlers import EventHandlers
 from pumice.live.scheduler.event_translation import NEVER, EventTranslation
 from pumice.live.scheduler.handle import Handle
-from pumice.live.scheduler.ingest import Ingest
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.node_shard import sharded
 from pumice.live.scheduler.options import Options
@@ -39,12 +39,12 @@ from pumice.live.scheduler.sender import Sender
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter, Where, inline
 from pumice.live.scheduler.watched_resources import all_synced, reflectors, sources
-from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Observer, Together
+from pumice.scheduler.framework.plugin_guard import Failure
+from pumice.scheduler.framework.pods_to_try import WaitingPods
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.waiting_pods import WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster, Task, status
 
@@ -122,7 +122,7 @@ class Scheduler:
             request_cycle=self._request_cycle,
         )
         self._outcomes = Outcomes(handle, self._pod_version)
-        self._ingest = Ingest(handle, options, self._outcomes)
+        self._event_handlers = EventHandlers(handle, options, self._outcomes)
         self._sender = Sender(transport, self._outcomes, self._outcomes.raw_objects, self.clock, options)
         self._logged_failures: set[Failure] = set()  #: failures of plugins that have been logged
         self._faults = 0  #: failed cycles in a row
@@ -153,7 +153,7 @@ class Scheduler:
         """Start reflectors for the kinds that the policy needs and that are not watched yet."""
         followed = {reflector.scope.resource for reflector in self._following}
         wanted = [source for source in sources(self.options, policy) if source.resource not in followed]
-        fresh = reflectors(wanted, self._transport, partial(self.change, self._ingest.take), self._pace)
+        fresh = reflectors(wanted, self._transport, partial(self.change, self._event_handlers.take), self._pace)
         self._following += fresh
         if self._background is not None:
             self._background += map(self._beside, (reflector.run() for reflector in fresh))
@@ -275,7 +275,7 @@ class Scheduler:
         async with self._state.alone() as run:
             for doubtful in self._outcomes.expired():
                 self._sender.read_again(doubtful)
-            self._ingest.turn()
+            self._event_handlers.turn()
             now = self.deciding_since = self.clock.now()
             self.metrics.cycle_begins()
             decisions = Decisions()
@@ -342,7 +342,7 @@ class Scheduler:
         self.cycled_at = self.clock.now()
         took_s = self.cycled_at - now
         self._cycle_timer.cycled(now, took_s)
-        self._next_try = min(self._event_translation.next_due(), decisions.again_at, self._ingest.next_due())
+        self._next_try = min(self._event_translation.next_due(), decisions.again_at, self._event_handlers.next_due())
         self._next_try = min(self._next_try, self._sent_status.pauses.next_end(now))
         self.metrics.observe_cycle(decisions, now, took_s)
         self.metrics.keep_few(self.cluster)

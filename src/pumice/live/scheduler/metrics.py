@@ -15,11 +15,11 @@ import numpy as np
 from pumice.http.metrics import Counter, Family, Gauge, Histogram, exponential, render
 from pumice.live.scheduler.kube_metrics import KubeMetrics
 from pumice.live.scheduler.queue_metrics import QueueMetrics
-from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.held_places import GIVEN_BACK, MOVED, held_places
 from pumice.scheduler.framework.hook_answers import UNSCHEDULABLE
 from pumice.scheduler.framework.past_evictions import EVICTION_LOOP
+from pumice.scheduler.framework.plugin_guard import Failure
 from pumice.scheduler.model import Cluster, Job, Task, dominant_share
 
 F = TypeVar("F", bound=Family)

@@ -18,7 +18,7 @@ from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.volcano import NodeShard, PodGroup, Queue
 from pumice.client.client import is_refusal, of_ending_namespace
-from pumice.client.events import EventRecord, InvolvedObject
+from pumice.client.event_correlator import EventRecord, InvolvedObject
 from pumice.client.failures import ApiError, KubeError
 from pumice.live.fault_log import FirstOfMany
 from pumice.live.scheduler.cycle_timing import Urgency

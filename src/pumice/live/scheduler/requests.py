@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from pumice.api.kinds import Kind, ObjectRef
-from pumice.client.events import EventRecord
+from pumice.client.event_correlator import EventRecord
 from pumice.live.scheduler.prerequisites import NONE, Prerequisites
 from pumice.scheduler.framework.profiles import ExtenderSpec
 

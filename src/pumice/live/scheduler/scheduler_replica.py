@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pumice import __version__, interpreter
+from pumice import __version__, garbage_collection
 from pumice.api import InputError
 from pumice.api.kinds import LEASES, ObjectRef
 from pumice.api.plural import counted
 from pumice.client.access import Access
 from pumice.client.client import Client
-from pumice.client.events import EventRecord, InvolvedObject
+from pumice.client.event_correlator import EventRecord, InvolvedObject
 from pumice.client.failures import KubeError
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.rate_limit import ClientLimits
@@ -31,8 +31,8 @@ from pumice.http.listener import Handler, Listener
 from pumice.http.messages import Request, Response, Stream
 from pumice.inputs.recording.state_file import dump
 from pumice.live.clock import WallClock
+from pumice.live.health_and_metrics import insights, listeners, probes
 from pumice.live.lifecycle import ReplicaSettings, end_signal, first, while_leading
-from pumice.live.pages import insights, listeners, probes
 from pumice.live.scheduler.background_answers import PATH, FitQuestions, Forecasts, Headlines
 from pumice.live.scheduler.config_reloader import Reloader
 from pumice.live.scheduler.debug_pod import POD_PATH, pod_memory
@@ -182,7 +182,7 @@ class Replica:
     async def _decide(self, client: Client, policy: Policy, identity: str, box: BlackBox | None) -> None:
         settings, policy = self._settings, await self._by_the_rules_of(client, policy)
         call = asyncio.get_running_loop().call_soon_threadsafe
-        interpreter.reads()
+        garbage_collection.reads()
         world = LiveWorld(self._clock, HttpWorld(lambda name, why: call(self._extender, name, why)))
         scheduler = self._scheduler = Scheduler(
             client,
@@ -232,7 +232,7 @@ class Replica:
 
     def _read(self) -> None:
         """Log the size of the cluster, which has been read by now. From here on garbage is collected seldom."""
-        interpreter.collect_seldom()
+        garbage_collection.collect_seldom()
         assert self._scheduler is not None
         log.info("the cluster was read: %s; scheduling begins", sizes_in_words(self._scheduler.cluster))
 

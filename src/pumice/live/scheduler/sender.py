@@ -1,8 +1,8 @@
 """Sends the requests of cycles over a `Transport`, and reports how each of them ended.
 
-Binds, evictions and statuses have lanes of their own (`WorkQueue`), so that no kind of request waits behind another kind. A lane makes many
-calls at once, so that a slow call does not delay the others, and namespaces take turns in it. In a lane a key (a pod, a PodGroup, a queue)
-has one call at a time; of the requests that wait for the same key only the newest is sent.
+Binds, evictions and statuses have lanes of their own (`RequestLane`), so that no kind of request waits behind another kind. A lane makes
+many calls at once, so that a slow call does not delay the others, and namespaces take turns in it. In a lane a key (a pod, a PodGroup, a
+queue) has one call at a time; of the requests that wait for the same key only the newest is sent.
 
 A bind is repeated on the same node for as long as the server may have carried it out without our knowledge: to free its room, or to give
 the pod another node, before that is known could fill a node twice. A bind that was refused keeps its room for some more tries too: other
@@ -30,6 +30,7 @@ from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.outcomes import Outcomes
 from pumice.live.scheduler.pod_condition import apply_mark
 from pumice.live.scheduler.prebind import NotPrepared, PreBind
+from pumice.live.scheduler.request_lane import RequestLane
 from pumice.live.scheduler.requests import (
     BindPod,
     EvictPod,
@@ -44,7 +45,6 @@ from pumice.live.scheduler.requests import (
     WriteStatus,
 )
 from pumice.live.scheduler.watched_resources import RawObjects
-from pumice.live.scheduler.work_queue import WorkQueue
 from pumice.scheduler.model import status
 
 BACKOFF = Backoff(0.2, 5.0)
@@ -75,18 +75,18 @@ class Sender:
         self._preparing = PreBind(transport, raw_objects, outcomes.is_there, clock, options.volume_timeout_s)
         self._waits_for_volumes = options.volumes
         few = max(1, options.concurrency // 2)
-        self._preparations: WorkQueue[BindPod] = WorkQueue(PREPARED_AT_ONCE, self._prepare, self._on_fault)
-        self._evictions: WorkQueue[EvictPod] = WorkQueue(few, self._evict, self._on_fault)
-        self._binds: WorkQueue[BindPod] = WorkQueue(options.concurrency, self._bind, self._on_fault)
-        self._gates: WorkQueue[OpenGate] = WorkQueue(few, self._open_gate, self._on_fault)
-        self._marks: WorkQueue[MarkPod] = WorkQueue(few, self._mark, self._on_fault)
-        self._writes: WorkQueue[WriteStatus] = WorkQueue(few, self._write, self._on_fault)
-        self._conditions: WorkQueue[WriteCondition] = WorkQueue(few, self._condition, self._on_fault)
-        self._releases: WorkQueue[ReleaseClaim] = WorkQueue(few, self._release, self._on_fault)
-        self._reads: WorkQueue[ReadPod] = WorkQueue(few, self._read, self._on_fault)
-        self._faults: WorkQueue[FailedRequest] = WorkQueue(few, lambda fault: self._on_fault(*fault), self._on_fault)
-        self._rests: WorkQueue[PausedRead] = WorkQueue(RESTING_AT_ONCE, self._rest, self._on_fault)
-        self._lanes: dict[str, WorkQueue[Any]] = {
+        self._preparations: RequestLane[BindPod] = RequestLane(PREPARED_AT_ONCE, self._prepare, self._on_fault)
+        self._evictions: RequestLane[EvictPod] = RequestLane(few, self._evict, self._on_fault)
+        self._binds: RequestLane[BindPod] = RequestLane(options.concurrency, self._bind, self._on_fault)
+        self._gates: RequestLane[OpenGate] = RequestLane(few, self._open_gate, self._on_fault)
+        self._marks: RequestLane[MarkPod] = RequestLane(few, self._mark, self._on_fault)
+        self._writes: RequestLane[WriteStatus] = RequestLane(few, self._write, self._on_fault)
+        self._conditions: RequestLane[WriteCondition] = RequestLane(few, self._condition, self._on_fault)
+        self._releases: RequestLane[ReleaseClaim] = RequestLane(few, self._release, self._on_fault)
+        self._reads: RequestLane[ReadPod] = RequestLane(few, self._read, self._on_fault)
+        self._faults: RequestLane[FailedRequest] = RequestLane(few, lambda fault: self._on_fault(*fault), self._on_fault)
+        self._rests: RequestLane[PausedRead] = RequestLane(RESTING_AT_ONCE, self._rest, self._on_fault)
+        self._lanes: dict[str, RequestLane[Any]] = {
             "eviction": self._evictions,
             "volumes and devices": self._preparations,
             "bind": self._binds,

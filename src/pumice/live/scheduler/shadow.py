@@ -60,7 +60,7 @@ class Shadow(Scheduler):
         self._check()
         decisions = Decisions()
         async with self._state.alone() as run:
-            self._ingest.turn()
+            self._event_handlers.turn()
             now = self.deciding_since = self.clock.now()
             try:
                 decisions = await run(partial(rehearse, self.cluster, self._acting, now, self._world))
@@ -72,7 +72,7 @@ class Shadow(Scheduler):
             self.cycled_at = self.clock.now()
             self.metrics.cycles.observe((self.cycled_at - now) * 1000)
             self._cycle_timer.cycled(now, self.cycled_at - now)
-            self._next_try = min(decisions.again_at, self._ingest.next_due())
+            self._next_try = min(decisions.again_at, self._event_handlers.next_due())
         if self._faults:
             await self.clock.sleep(min(LONGEST_PAUSE_S, 2.0**self._faults))
         return decisions

@@ -10,8 +10,8 @@ from pumice.client.access import Access
 from pumice.client.client import Client
 from pumice.inputs.recording.state_file import dump
 from pumice.live.clock import WallClock
+from pumice.live.health_and_metrics import insights, listeners, probes
 from pumice.live.lifecycle import end_signal, first
-from pumice.live.pages import insights, listeners, probes
 from pumice.live.scheduler.config_reloader import Reloader
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.scheduler_replica import HUNG_S, SchedulerSettings, sizes_in_words

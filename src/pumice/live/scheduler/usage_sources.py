@@ -15,8 +15,8 @@ import msgspec
 from pumice.api import instant
 from pumice.api.quantity import quantity
 from pumice.client.tls import Trust, context
+from pumice.http.connection_pool import fetch as call
 from pumice.http.messages import basic
-from pumice.http.pool import fetch as call
 from pumice.scheduler.framework.world import Usage
 
 PERIOD = "10m"

@@ -24,8 +24,8 @@ from pumice.api.structs import STRUCTS, decoder
 from pumice.client.known_versions import Change
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import ListScope, Transport
+from pumice.live.cache_sync import synced
 from pumice.live.scheduler.options import Options
-from pumice.live.synced import synced
 from pumice.scheduler.framework.policy import Policy
 
 T = TypeVar("T", bound=Wire)

@@ -16,11 +16,11 @@ from pumice.client.failures import ApiError, KubeError
 from pumice.client.transport import ListScope, Transport, as_dict
 from pumice.controllers import admission
 from pumice.controllers.admission.webhooks import Webhook
+from pumice.http.connection_pool import fetch
 from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response
-from pumice.http.pool import fetch
 from pumice.live.object_cache import ObjectCache, whole
-from pumice.live.scopes import ADMISSION, followed, scopes
+from pumice.live.watch_scopes import ADMISSION, followed, scopes
 from pumice.live.webhooks.review import AdmissionReview, NotAReview, judged, mutated, patch, problems, read, submitted
 
 log = logging.getLogger(__name__)

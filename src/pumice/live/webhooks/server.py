@@ -30,10 +30,10 @@ from pumice.client.transport import Transport, as_dict
 from pumice.controllers import admission
 from pumice.controllers.admission.webhooks import HOOKS, Caller, Webhook
 from pumice.http.listener import Listener
+from pumice.live.cache_sync import synced
 from pumice.live.clock import Clock, WallClock
+from pumice.live.health_and_metrics import probes
 from pumice.live.lifecycle import end_signal, first
-from pumice.live.pages import probes
-from pumice.live.synced import synced
 from pumice.live.webhooks.admission_answers import AdmissionAnswers
 from pumice.live.webhooks.hooks import register
 

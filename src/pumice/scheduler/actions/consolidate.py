@@ -21,10 +21,10 @@ from pumice.scheduler.eviction.room_by_moves import Limit, Places, Plan, RoomByM
 from pumice.scheduler.framework.held_places import MOVED, HeldPlace, held_places
 from pumice.scheduler.framework.job_class_turns import Turns
 from pumice.scheduler.framework.journal import Otherwise
+from pumice.scheduler.framework.network_topology import Purpose
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task, Vector, status
 from pumice.scheduler.placement.jobs_by_queue import by_queue
 from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks

@@ -20,10 +20,10 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.deferred_resizes import GATE, PLUGIN, make_room
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, compares_all
-from pumice.scheduler.kube.groups import GroupEntity, Groups, holds_node
 from pumice.scheduler.kube.node_sampling import NodeSampling
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
+from pumice.scheduler.kube.pod_groups import GroupEntity, Groups, holds_node
 from pumice.scheduler.kube.pre_enqueue import PreEnqueue, by_gates
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.kube.preemption_units import Units

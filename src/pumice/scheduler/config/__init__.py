@@ -14,7 +14,7 @@ from pumice.api import yaml
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText
 from pumice.scheduler.config.limits import check_text
 from pumice.scheduler.config.volcano_conf import read_policy
-from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE, Release
+from pumice.scheduler.framework.feature_gates import DEFAULT as DEFAULT_RELEASE, Release
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import SCHEDULE, Action, Policy
 from pumice.scheduler.registry import ACTIONS

@@ -25,7 +25,7 @@ from pumice.scheduler.config.kube_rules import Configured, args_of, filter_maker
 from pumice.scheduler.config.limits import MOST_EXTENDERS, MOST_PROFILES, check_document, check_list
 from pumice.scheduler.config.old_versions import converted
 from pumice.scheduler.config.plugin_choice import PluginChoice
-from pumice.scheduler.framework.features import DEFAULT, Release
+from pumice.scheduler.framework.feature_gates import DEFAULT, Release
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.profiles import Profile, Profiles

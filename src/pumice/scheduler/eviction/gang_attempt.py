@@ -19,9 +19,9 @@ from pumice.scheduler.eviction.gang_offer import Offer
 from pumice.scheduler.eviction.gang_rooms import Demand, Rooms
 from pumice.scheduler.eviction.gang_roster import Roster
 from pumice.scheduler.eviction.victims import needed
+from pumice.scheduler.framework.network_topology import Purpose
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model import HyperNode, Job, Queue, SubJob, Task, Vector
 from pumice.scheduler.placement.room_bound import RoomBound, missing
 

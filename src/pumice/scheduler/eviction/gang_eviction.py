@@ -15,10 +15,10 @@ from pumice.scheduler.eviction.gang_attempt import Attempt, Plan, Wanted
 from pumice.scheduler.eviction.gang_choice import is_cheaper
 from pumice.scheduler.eviction.gang_roster import Roster
 from pumice.scheduler.framework.job_class_turns import Turns
+from pumice.scheduler.framework.network_topology import Purpose
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.startable_jobs import StartableJobs
-from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model import HyperNode, Job, Queue, Task, status
 from pumice.scheduler.placement.jobs_by_queue import by_queue
 from pumice.scheduler.placement.pending_tasks import PendingParts

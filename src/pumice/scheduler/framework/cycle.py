@@ -16,9 +16,9 @@ from pumice.scheduler.framework.last_decisions import MEMORY, recall, remember
 from pumice.scheduler.framework.newcomer_cycle import place_newcomer
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS
+from pumice.scheduler.framework.pods_to_try import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster, Task
 

@@ -12,9 +12,9 @@ from typing import TypeVar, overload
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from pumice.api.groups import NativePodGroup
-from pumice.scheduler.framework.containment import Failure
+from pumice.api.kube_pod_groups import NativePodGroup
 from pumice.scheduler.framework.job_classes import Member, filled
+from pumice.scheduler.framework.plugin_guard import Failure
 from pumice.scheduler.framework.profiles import ExtenderSpec
 from pumice.scheduler.model import Job, Task
 

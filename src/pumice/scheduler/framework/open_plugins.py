@@ -1,6 +1,6 @@
 """The plugins of one session: made, opened, and the methods of their hooks, by tier.
 
-Plugins from outside are called through a guard (`containment.py`); in a guarded cycle all plugins are. If no plugin is guarded and no
+Plugins from outside are called through a guard (`plugin_guard.py`); in a guarded cycle all plugins are. If no plugin is guarded and no
 observer needs full cycles, the next session uses the same plugin objects, reset, so that methods are looked up only once.
 """
 
@@ -11,11 +11,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pumice.scheduler.engine import Filter, Rule, Scorer
-from pumice.scheduler.framework.containment import Broken, BrokenScorer, Failure, Guard, is_ours
 from pumice.scheduler.framework.folds import all_agree, anyone
 from pumice.scheduler.framework.hooks import HOOKS
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.plugin_guard import Broken, BrokenScorer, Failure, Guard, is_ours
 from pumice.scheduler.framework.plugin_rules import filters_of, scorers_of
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Job, Task

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rule, Scorer, Scores, View
-from pumice.scheduler.framework.containment import WrongAnswer
+from pumice.scheduler.framework.plugin_guard import WrongAnswer
 from pumice.scheduler.model import Task
 
 if TYPE_CHECKING:

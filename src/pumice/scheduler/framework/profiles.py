@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine import Filter, Scorer
-from pumice.scheduler.framework.features import DEFAULT as RELEASE_DEFAULT, Release
+from pumice.scheduler.framework.feature_gates import DEFAULT as RELEASE_DEFAULT, Release
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session

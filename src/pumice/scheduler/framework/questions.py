@@ -18,12 +18,12 @@ from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hook_answers import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.kept_evaluations import evaluations_for
+from pumice.scheduler.framework.network_topology import Purpose
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.orders import Orders
 from pumice.scheduler.framework.past_evictions import PastEvictions
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model import Cluster, HyperNode, Job, Mask, Queue, SubJob, Task, Vector
 
 

@@ -15,22 +15,22 @@ import numpy as np
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.at_rest import AtRest, Needs
-from pumice.scheduler.framework.containment import Guard, is_ours
 from pumice.scheduler.framework.decisions import Decisions, GroupCondition, GroupEvent, Unsaid, Waiting
-from pumice.scheduler.framework.features import DEVICE_GATES
+from pumice.scheduler.framework.feature_gates import DEVICE_GATES
 from pumice.scheduler.framework.fit_errors import FitErrors, Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.job_classes import MEMORY as KINDS, JobClass, JobClasses, blanks
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
 from pumice.scheduler.framework.kept_evaluations import keep_evaluations
+from pumice.scheduler.framework.network_topology import Topology
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.past_evictions import PastEvictions, note, past_eviction
+from pumice.scheduler.framework.plugin_guard import Guard, is_ours
+from pumice.scheduler.framework.pods_to_try import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.questions import Questions
 from pumice.scheduler.framework.statement import LastTry, Statement
-from pumice.scheduler.framework.topology import Topology
-from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import INQUEUE, Cluster, Job, Mask, Queue, Task, Template, Vector, status
 

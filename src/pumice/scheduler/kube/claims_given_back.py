@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pumice.api.devices import ResourceClaim, ResourceClaimStatus
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.group_results import Code, Status
-from pumice.scheduler.kube.groups import Group
+from pumice.scheduler.kube.pod_groups import Group
 from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.devices.claims import group_claims
 

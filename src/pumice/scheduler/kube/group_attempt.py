@@ -20,8 +20,8 @@ from pumice.scheduler.kube.find_node import FitError, NodeFinder, NoNodes, compa
 from pumice.scheduler.kube.group_placements import Placement, Placements, Places, Undetermined, asked_by, best, placements
 from pumice.scheduler.kube.group_plans import PlacementMemory, places_in
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, placed, successful_leaves
-from pumice.scheduler.kube.groups import LEAF, Group, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.pod_groups import LEAF, Group, GroupEntity, Groups
 from pumice.scheduler.model import Mask, Task, Vector
 
 FEWEST = 4  #: fewer equal members are tried one by one

@@ -7,20 +7,20 @@ fails nobody is bound. Each PodGroup of a tree gets a condition, which is not ta
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pumice.api.groups import NativePodGroup
+from pumice.api.kube_pod_groups import NativePodGroup
 from pumice.scheduler.framework.decisions import GroupTry, NativeGroupStatus
 from pumice.scheduler.framework.observer import Stage
+from pumice.scheduler.framework.pods_to_try import GroupOutcome
 from pumice.scheduler.framework.profiles import Profiles
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.waiting_pods import GroupOutcome
 from pumice.scheduler.kube.find_node import NodeFinder
 from pumice.scheduler.kube.group_attempt import GroupAttempt
 from pumice.scheduler.kube.group_placements import Places
 from pumice.scheduler.kube.group_plans import PlacementMemory
 from pumice.scheduler.kube.group_post_filters import GroupPostFilters, PostFilterAnswer
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, completed
-from pumice.scheduler.kube.groups import GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.pod_groups import GroupEntity, Groups
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.model import Task, status
 

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.scheduler.engine import MAX_SCORE, Scores
-from pumice.scheduler.kube.groups import Group
+from pumice.scheduler.kube.pod_groups import Group
 from pumice.scheduler.model import ABSENT, CPU, MEMORY, Mask, Nodes, Rows, Task, Template, Vector
 from pumice.scheduler.plugins.kube.catalogue import PODS_COUNT
 from pumice.scheduler.plugins.kube.node_resources_fit import PLUGIN as FIT

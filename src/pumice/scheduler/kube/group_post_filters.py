@@ -6,7 +6,7 @@ The first plugin that makes room ends it, and so does one that says that nothing
 from msgspec import Struct, field
 
 from pumice.scheduler.engine import Reason
-from pumice.scheduler.framework.features import Release
+from pumice.scheduler.framework.feature_gates import Release
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.claims_given_back import FREED, ClaimsGivenBack, Conflict
@@ -15,8 +15,8 @@ from pumice.scheduler.kube.group_attempt import GroupAttempt
 from pumice.scheduler.kube.group_plans import PlacementMemory
 from pumice.scheduler.kube.group_preemption import GroupPreemption, GroupVerdict
 from pumice.scheduler.kube.group_results import Code, MemberResult, Results, Status
-from pumice.scheduler.kube.groups import COMPOSITE, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.pod_groups import COMPOSITE, GroupEntity, Groups
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.plugins.kube.devices.claims import claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import ELSEWHERE, NAME as DEVICES

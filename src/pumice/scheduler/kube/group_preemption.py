@@ -18,8 +18,8 @@ from pumice.scheduler.kube.diagnosis import run_filters, sees_columns_only, spea
 from pumice.scheduler.kube.find_node import NodeFinder
 from pumice.scheduler.kube.group_placements import Places
 from pumice.scheduler.kube.group_results import Code, Results, Status
-from pumice.scheduler.kube.groups import GroupEntity
 from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.pod_groups import GroupEntity
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.kube.preemption_dry_run import Trial
 from pumice.scheduler.kube.preemption_units import POD, Unit, Units, by_budget, by_importance

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import floor, inf, sqrt
 
-from pumice.scheduler.framework.waiting_pods import G, GroupOutcome, WaitingGroup
+from pumice.scheduler.framework.pods_to_try import G, GroupOutcome, WaitingGroup
 from pumice.scheduler.model import Task
 
 #: why something is added to a queue, in upstream's words

@@ -11,7 +11,7 @@ from typing import Self
 from msgspec import Struct, field
 
 from pumice.scheduler.kube.find_node import FitError
-from pumice.scheduler.kube.groups import Group
+from pumice.scheduler.kube.pod_groups import Group
 from pumice.scheduler.model import Task
 
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"

@@ -6,9 +6,9 @@ One member that is held back holds back its whole group. A pod whose PodGroup, o
 from collections.abc import Callable, Iterable, Mapping
 
 from pumice.scheduler.framework.decisions import HeldBack
+from pumice.scheduler.framework.pods_to_try import WaitingPods
 from pumice.scheduler.framework.profiles import Profile
-from pumice.scheduler.framework.waiting_pods import WaitingPods
-from pumice.scheduler.kube.groups import LEAF, Group, GroupEntity, Groups
+from pumice.scheduler.kube.pod_groups import LEAF, Group, GroupEntity, Groups
 from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.catalogue import GANG
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES

@@ -11,7 +11,7 @@ from msgspec import Struct
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.scheduler.eviction.disruption_budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import start
-from pumice.scheduler.kube.groups import LEAF, Group, Groups, holds_node
+from pumice.scheduler.kube.pod_groups import LEAF, Group, Groups, holds_node
 from pumice.scheduler.model import Cluster, Task, status
 
 POD, POD_GROUP, COMPOSITE_GROUP = range(3)  #: kinds of units, the more important later

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind
-from pumice.scheduler.framework.waiting_pods import G, GroupOutcome, WaitingGroup
+from pumice.scheduler.framework.pods_to_try import G, GroupOutcome, WaitingGroup
 from pumice.scheduler.kube.group_queue import ATTEMPT_FAILED, ENDED, NEW, GroupQueue
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.queueing_hints import may_help

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from pumice.scheduler.framework.network_topology import Purpose
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model import HyperNode, Job, Mask, Queue, SubJob, Task, status
 from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks
 from pumice.scheduler.placement.place_tasks import TaskPlacer

@@ -19,9 +19,9 @@ from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.quantity import Quantity
 from pumice.api.volcano import PodGroup, PodGroupStatus
+from pumice.inputs.cluster_from_files import complete
 from pumice.inputs.gangs_in_files import grouped, pods_of_owners
 from pumice.inputs.object_files import read_all
-from pumice.inputs.offline import complete
 from pumice.inputs.workloads import expanded
 from pumice.simulate.workload import Role, Work, Workload, class_name, in_order, least_resources
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import msgspec
 
 from pumice.api import InputError
-from pumice.simulate.player_processes import Crew
 from pumice.simulate.scenario import Summary
+from pumice.simulate.worker_processes import Crew
 
 FILE = "played.jsonl"
 

@@ -1,7 +1,7 @@
 """A pod that names a RuntimeClass gets its overhead, and runs only on the nodes that the class is for."""
 
 from pumice.api import Object
-from pumice.api.pod_rules import selector_and_tolerations
+from pumice.api.pod_admission_defaults import selector_and_tolerations
 from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 
 _RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"

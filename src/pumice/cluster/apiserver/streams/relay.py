@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from pumice.http.connection import Reply
+from pumice.http.connection_pool import ConnectionPool
 from pumice.http.messages import Pipe, Request, Response, Takeover
 from pumice.http.parser import MAX_HEAD, Head, Malformed, take_head
-from pumice.http.pool import ConnectionPool
 
 PIECE = 64 * 1024
 MOST_WAITING = 64 * 1024 * 1024  #: bytes of a client that the other server does not read

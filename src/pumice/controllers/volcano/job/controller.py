@@ -15,6 +15,7 @@ from pumice.api import Key, Object, annotations as key, kinds, name_of, namespac
 from pumice.api.json_objects import annotations_of, controller_of, terminating
 from pumice.api.plural import plural
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
+from pumice.controllers.pod_bursts import MOST_WAITING, REASON, burst, room
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.volcano.job import event, spec, state, vcjob_status
 from pumice.controllers.volcano.job.event import JobEvent, why_unschedulable
@@ -27,7 +28,6 @@ from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start
 from pumice.controllers.volcano.job.policy import SYNC, PolicyChoice, choose, delayed, still_stands
 from pumice.controllers.volcano.job.state import JobPlan
 from pumice.controllers.volcano.job.volumes import missing_claim, mount, volume_writes
-from pumice.controllers.waiting_pods import MOST_WAITING, REASON, burst, room
 from pumice.controllers.writes import Create, Emit, Write, delete, patch
 
 

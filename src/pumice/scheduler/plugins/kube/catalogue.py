@@ -1,6 +1,6 @@
 """The plugins of kube-scheduler, in the order in which it asks them by default, and the extension points at which each runs."""
 
-from pumice.scheduler.framework.features import Release
+from pumice.scheduler.framework.feature_gates import Release
 from pumice.scheduler.framework.profiles import DefaultPreemptionArgs
 from pumice.scheduler.plugins.kube import (
     KubePlugin,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from pumice.api.devices import ResourceClaim
-from pumice.api.groups import NativePodGroup
 from pumice.api.kinds import NATIVE_POD_GROUP
+from pumice.api.kube_pod_groups import NativePodGroup
 from pumice.scheduler.engine import Reason
 from pumice.scheduler.model import Cluster, Task
 

@@ -19,7 +19,7 @@ from pumice.api.core import Node
 from pumice.api.devices import Device, DeviceCounter, DeviceTaintRule, ResourceSlice
 from pumice.api.pod import NodeSelector
 from pumice.api.structs import encode
-from pumice.scheduler.framework.features import ALLOCATOR
+from pumice.scheduler.framework.feature_gates import ALLOCATOR
 from pumice.scheduler.model import Cluster, Mask, Nodes
 from pumice.scheduler.plugins.kube.devices.requests import RequestedDevices
 from pumice.scheduler.plugins.kube.devices.taints import taints_by_rules

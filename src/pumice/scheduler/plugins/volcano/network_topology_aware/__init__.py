@@ -9,9 +9,9 @@ from msgspec import Struct, field
 
 from pumice.scheduler.engine import MAX_SCORE, Scorer
 from pumice.scheduler.engine.domain_sums import DomainSums
+from pumice.scheduler.framework.network_topology import Purpose
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model import HyperNode, Job, SubJob, Vector, status
 from pumice.scheduler.plugins.volcano.network_topology_aware.nearness import Nearness, TierFullness
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pumice.scheduler.engine import Reach, Scorer, Scores, View
 from pumice.scheduler.engine.domain_sums import DomainSums
-from pumice.scheduler.framework.topology import Topology
+from pumice.scheduler.framework.network_topology import Topology
 from pumice.scheduler.model import Cluster, HyperNode, HyperNodes, Job, Mask, SubJob, Task, Template, Vector, status
 
 

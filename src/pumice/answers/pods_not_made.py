@@ -1,4 +1,4 @@
-"""Pods that are not made: their owner wants none (`workloads.py`); or a LimitRange, a webhook or a ResourceQuota refuses them.
+"""Pods that are not made: their owner wants none (`suspended_owners.py`); or a LimitRange, a webhook or a ResourceQuota refuses them.
 
 A scheduler sees nothing of refused pods, so answers know of them only where the events of their controllers were read. What quotas refuse
 is computed anew where the workload is known: its pods are promised, and the answer is about them.
@@ -11,7 +11,7 @@ from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.pods_to_come import is_promised, promise_workload
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import KINDS, NAMESPACED, Subject, find, split
-from pumice.answers.workloads import resting, wanted_pods, workload
+from pumice.answers.suspended_owners import resting, wanted_pods, workload
 from pumice.api import InputError
 from pumice.api.core import FAILED_CREATE, Event
 from pumice.api.json_objects import field

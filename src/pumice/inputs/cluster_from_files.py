@@ -13,20 +13,20 @@ from pumice.api import rfc3339
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.core import Namespace, PriorityClass
 from pumice.api.defaults import SYSTEM_CLASSES, required_queues
-from pumice.api.groups import SCHEDULED, CompositePodGroup, CompositeSpec, NativeGroupSpec, NativePodGroup
 from pumice.api.kinds import CLUSTER_WIDE, NATIVE_POD_GROUP
+from pumice.api.kube_pod_groups import SCHEDULED, CompositePodGroup, CompositeSpec, NativeGroupSpec, NativePodGroup
 from pumice.api.meta import Condition, Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from pumice.api.quantity import format_milli, quantity
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.inputs.pod_admission import PodAdmission
 from pumice.scheduler.framework.carry_out import carry_out
-from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import GATED, Decisions, NativeGroupStatus
+from pumice.scheduler.framework.plugin_guard import Failure
+from pumice.scheduler.framework.pods_to_try import EVERYBODY
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.unserved_pods import unserved
-from pumice.scheduler.framework.waiting_pods import EVERYBODY
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster, status
 from pumice.scheduler.model.pod_request import POD_LEVEL, is_pod_level, requested_by_containers

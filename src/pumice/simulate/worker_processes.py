@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Protocol, Self, TypeVar
 
 from pumice.api import InputError
-from pumice.interpreter import collect_seldom
+from pumice.garbage_collection import collect_seldom
 
 PATIENCE_S = 10  #: for Dask's scheduler to answer
 INTERRUPT = frozenset([signal.SIGINT])

@@ -9,9 +9,9 @@ import click
 from pumice.api import InputError
 from pumice.api.kinds import JOB_FLOWS, JOB_TEMPLATES, Kind, ObjectRef
 from pumice.api.times import age
-from pumice.cli.manifests import manifests
-from pumice.cli.objects import as_json, as_yaml, without_bookkeeping
-from pumice.cli.remote import Remote, everywhere_option, listed, namespaced_options
+from pumice.cli.live_cluster import Remote, everywhere_option, listed, namespaced_options
+from pumice.cli.manifests_to_send import manifests
+from pumice.cli.object_output import as_json, as_yaml, without_bookkeeping
 from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class WorkQueue(Generic[T]):
+class RequestLane(Generic[T]):
     """A lane of requests. `act` sends one of them; if it raises, which only a bug may cause, `on_fault` is called and the lane goes on."""
 
     def __init__(self, width: int, act: Callable[[T], Awaitable[None]], on_fault: Callable[[T, Exception], Awaitable[None]]) -> None:

@@ -2,11 +2,11 @@
 
 import os
 
-from pumice import interpreter
+from pumice import garbage_collection
 
 
 def main() -> None:
-    interpreter.collect_nothing()
+    garbage_collection.collect_nothing()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for what numpy does here, starting threads costs more than they save
     from pumice.cli.main import main
 

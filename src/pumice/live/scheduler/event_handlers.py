@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 ANOTHER = "another replica"  #: replaces the schedulerName of pods that other replicas place; it is no valid name
 
 
-class Ingest:
+class EventHandlers:
     """Applies changes to the kept state. Reflectors deliver to `take`."""
 
     def __init__(self, handle: Handle, options: Options, outcomes: Outcomes) -> None:

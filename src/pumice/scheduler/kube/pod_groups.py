@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pumice.api.groups import SCHEDULED, CompositePodGroup, NativePodGroup
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
+from pumice.api.kube_pod_groups import SCHEDULED, CompositePodGroup, NativePodGroup
 from pumice.api.meta import Condition
-from pumice.scheduler.framework.features import Release
+from pumice.scheduler.framework.feature_gates import Release
 from pumice.scheduler.model import Cluster, Task, status
 
 LEAF, COMPOSITE = "podgroup", "compositepodgroup"  #: the two types, as messages name them
