@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+from pumice.api.annotations import GROUP_NAME
 from pumice.api.pod import Pod, PodSpec
 from pumice.api.structs import convert
 from pumice.scheduler.model.pod_request import requested_by_containers
 from pumice.scheduler.model.rare_attributes import NOTHING
-from pumice.scheduler.model.resources import Dimensions
+from pumice.scheduler.model.resources import MOST_SHARED, Dimensions, one_text
 from pumice.scheduler.model.shared_templates import FEW, Pairs, Shared
 from pumice.scheduler.model.template import Template
 from pumice.testing import cluster, pod, podgroup
@@ -67,6 +68,14 @@ def test_templates_that_no_pod_has_any_longer_are_forgotten() -> None:
         template(number)
     assert len(shared._templates) <= 3 * FEW
     assert all(template(number) is each for number, each in enumerate(kept, 1))
+
+
+def test_texts_of_gangs_that_follow_each_other_are_shared_and_no_table_grows_with_them() -> None:
+    shared = Shared(Dimensions(frozenset()))
+    for number in range(2 * MOST_SHARED):
+        own, other = (shared.pairs({GROUP_NAME: f"gang-{number}", "n": index})[GROUP_NAME] for index in "01")
+        assert own is other
+    assert one_text.cache_info().currsize == MOST_SHARED
 
 
 def _pairs() -> int:

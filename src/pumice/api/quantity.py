@@ -12,7 +12,7 @@ from functools import lru_cache
 MOST = 2**63 - 1  #: the greatest amount, in whole units
 SHORT = 4  #: an amount with at most this many characters is shown exactly
 LONGEST_KEPT = 64  #: a text with at most this many characters is kept as written
-READ_LATELY = 4096  #: so many texts are not read again
+READ_LATELY = 1024  #: so many texts are not read again
 
 _FORM = re.compile(r"([+-]?)(?:(\d++)(?:\.(\d*+))?|\.(\d++))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d++))?\Z", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -184,7 +184,7 @@ def format_bytes(value: float) -> str:
     return str(amount)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=READ_LATELY)
 def format_amount(value: float, *, binary: bool) -> str:
     """Thousandths, or bytes if `binary`, rounded for people: 38400 -> "38.4", 1288490189 -> "1.2Gi"; a short exact form stays."""
     exact = format_bytes(value) if binary else format_milli(value)

@@ -18,7 +18,7 @@ class Duration(float):
         return f"{float(self):g}s"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def instant(text: str) -> float:
     """The seconds since 1970 of a time in RFC 3339. Raises ValueError."""
     moment = datetime.fromisoformat(text)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from sys import intern
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +44,7 @@ from pumice.scheduler.model.resources import (
     as_vector,
     beyond,
     no_sum,
+    one_text,
     unpacked,
 )
 from pumice.scheduler.model.shadow_group import MARK
@@ -114,7 +114,7 @@ class Job:
     def __init__(self, uid: str, dimensions: Dimensions, group: PodGroup | None = None) -> None:
         self.seldom = NOTHING
         self.uid = uid
-        self.namespace = intern(uid.partition("/")[0])
+        self.namespace = one_text(uid.partition("/")[0])
         self.read(group, dimensions)  # before vectors are made: it may make all vectors longer
         self.queue: Queue | None = None
         self.tasks: dict[str, Task] = {}

@@ -32,6 +32,7 @@ EPSILON = 0.1  #: amounts that differ by less are equal, as in Volcano
 WIDTH = 8
 Array = TypeVar("Array", Vector, Sum)
 MOST_SHARED = 512
+one_text = lru_cache(maxsize=MOST_SHARED)(str)  #: one object for equal texts that come soon after each other; `intern` keeps a table of all
 FEW_READ = 128  #: so many of what is kept as bytes are not read again
 MOST_NAMES = 128  #: with so many columns, names that no node offers get none: each would widen all vectors
 HALF = 2**32  #: the amount for which 1 in the high half of a sum stands

@@ -5,7 +5,7 @@ references: whenever the number of labels or templates has doubled, those that n
 """
 
 from collections.abc import ItemsView, Iterator, Mapping
-from sys import getrefcount, intern
+from sys import getrefcount
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.pod import Pod, PodSpec
 from pumice.scheduler.model.pod_request import resize_state
-from pumice.scheduler.model.resources import Dimensions
+from pumice.scheduler.model.resources import Dimensions, one_text
 from pumice.scheduler.model.template import Template, volumes_that_matter, written
 
 FEW = 1000  #: so few of a kind are not worth a search
@@ -127,11 +127,11 @@ class Shared:
 
     def _made(self, pairs: dict[str, str]) -> Pairs:
         places = self._places_of(pairs)
-        values = tuple([intern(pairs[name]) for name, place in places.items() if place >= 0])
+        values = tuple([one_text(pairs[name]) for name, place in places.items() if place >= 0])
         if values == self._values:  # as the pod's before, which as a rule has the same owner
             values = self._values
         self._values = values
-        return Pairs(places, values, "" if len(values) == len(places) else intern(pairs[next(reversed(places))]))
+        return Pairs(places, values, "" if len(values) == len(places) else one_text(pairs[next(reversed(places))]))
 
     def _places_of(self, pairs: dict[str, str]) -> dict[str, int]:
         names = tuple(sorted(pairs))

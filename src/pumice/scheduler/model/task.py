@@ -14,6 +14,7 @@ from pumice.api.pod import ClaimCharge, Pod, PodStatus, SchedulingGroup
 from pumice.api.times import instant_or
 from pumice.scheduler.model import status
 from pumice.scheduler.model.rare_attributes import NOTHING, Seldom, unusual
+from pumice.scheduler.model.resources import one_text
 from pumice.scheduler.model.shared_templates import Pairs
 from pumice.scheduler.model.template import Template
 
@@ -161,7 +162,7 @@ def key_of(pod: Pod) -> str:
 def group_of(pod: Pod) -> str:
     """The key of the pod's native PodGroup, whether that exists or not; empty if the pod names none."""
     named = pod.spec.scheduling_group
-    return sys.intern(f"{pod.metadata.namespace or 'default'}/{named.pod_group_name}") if named and named.pod_group_name else ""
+    return one_text(f"{pod.metadata.namespace or 'default'}/{named.pod_group_name}") if named and named.pod_group_name else ""
 
 
 def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:
@@ -190,7 +191,7 @@ def revocable_zone(annotations: Mapping[str, str]) -> str:
 def owner_of(pod: Pod) -> str:
     """Kind and name of the pod's controller; empty for none."""
     owner = pod.metadata.controller
-    return sys.intern(f"{owner.kind}/{owner.name}") if owner is not None else ""
+    return one_text(f"{owner.kind}/{owner.name}") if owner is not None else ""
 
 
 def _priority(pod: Pod, annotations: Mapping[str, str]) -> int:

@@ -5,7 +5,6 @@ What a pod requests is counted in `pod_request.py`.
 """
 
 from functools import cached_property, lru_cache
-from sys import intern
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from pumice.scheduler.model.resources import (
     Sum,
     Vector,
     as_sum,
+    one_text,
     packed,
     unpacked,
 )
@@ -74,7 +74,7 @@ class Template:
 
     def __init__(self, pod: Pod, dimensions: Dimensions, as_written: bytes = b"") -> None:
         self.written = as_written or written(pod)
-        self.namespace = intern(pod.metadata.namespace or "default")
+        self.namespace = one_text(pod.metadata.namespace or "default")
         asked = pod_request(pod)
         whole = request_vector(asked, dimensions)
         self.beyond = beyond_all(asked, dimensions)  #: an amount, in words, that no node can ever have; empty for none
