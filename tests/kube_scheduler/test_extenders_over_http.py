@@ -137,7 +137,12 @@ def test_without_a_world_that_reaches_extenders_the_reason_says_so() -> None:
     assert "no connection to extenders" in play(machine("a"), waiting("p"), conf=conf).waiting["p"]
 
 
-@pytest.mark.parametrize("answer", [OSError("500"), b"<", {"a": 1}, [{"Host": "b", "Score": "much"}], [{"Host": "z", "Score": 10}], None])
+ODD = ("much", "nan", 1.5, 10**400, [1])
+
+
+@pytest.mark.parametrize(
+    "answer", [OSError("500"), b"<", {"a": 1}, *([{"Host": "b", "Score": odd}] for odd in ODD), [{"Host": "z", "Score": 10}], None]
+)
 def test_scores_that_cannot_be_used_do_not_count(answer: Any) -> None:
     with serving(prioritize=answer) as (url, _):
         assert scheduled(url, "prioritizeVerb: prioritize, weight: 3").binds == {"p": "a"}
@@ -154,8 +159,10 @@ def test_scores_count_by_weight() -> None:
 FULL = (machine("a"), machine("b"), existing("x", "a", 2), existing("y", "b", 2, 5), waiting("high", 2, 9))
 
 
-def victims(**named: list[str]) -> Told:
-    return lambda request: {"NodeNameToMetaVictims": {n: {"Pods": [{"UID": uid} for uid in uids]} for n, uids in named.items()}}
+def victims(violations: Any = 0, **named: list[str]) -> Told:
+    return lambda request: {
+        "NodeNameToMetaVictims": {n: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations} for n, uids in named.items()}
+    }
 
 
 @pytest.mark.parametrize(("cacheable", "key"), [("true", "NodeNameToMetaVictims"), ("false", "NodeNameToVictims")])
@@ -169,6 +176,7 @@ LIES = {
     "a victim that is not there": victims(a=["default-zz"]),
     "a node that is no candidate": victims(z=["default-x"]),
     "no victims": victims(a=[]),
+    "a list as a number": victims([1], a=["default-x"]),
     "nonsense": b"?",
 }
 
@@ -179,6 +187,11 @@ def test_nobody_is_evicted_on_a_lie(lie: str) -> None:
         outcome = scheduled(url, "preemptVerb: preempt, nodeCacheCapable: true", *FULL)
     assert outcome.evictions == []
     assert "preemption: " in outcome.waiting["high"]
+
+
+def test_a_victim_that_is_named_twice_is_evicted_once() -> None:
+    with serving(preempt=victims(a=["default-x", "default-x"])) as (url, _):
+        assert scheduled(url, "preemptVerb: preempt, nodeCacheCapable: true", *FULL).evictions == ["x"]
 
 
 def test_an_ignorable_liar_is_passed_over() -> None:

@@ -202,6 +202,7 @@ def test_nodes_are_rated_all_at_once_and_strangers_passed_over() -> None:
         (DOWN, "connection refused"),
         ({"errorMessage": "no idea"}, "no idea"),
         ({"nodeScore": {"a": "high"}}, "prioritize: 'high' is no number"),
+        ({"nodeScore": {"a": 10**400}}, f"prioritize: {10**39} is no number"),
         ({"nodeScore": [1]}, "prioritize: nodeScore is no mapping"),
     ],
 )

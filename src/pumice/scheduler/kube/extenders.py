@@ -100,8 +100,8 @@ class Extender:
                 fields = fields_of(entry)
                 row = self._table.rows.get(str(fields.get("host")), -1)
                 if row >= 0:
-                    scores[row] = float(fields.get("score") or 0) * SCALE
-        except (OSError, ValueError, TypeError):
+                    scores[row] = _number(fields.get("score")) * SCALE
+        except (OSError, ValueError):
             return None
         return scores
 
@@ -141,13 +141,13 @@ class Extender:
                 raise ValueError(f'names victims on node "{name}", which is no candidate')
             fields = fields_of(its_victims)
             there = {task.uid: task for task in with_pods(self._table.tasks[row].values())}
-            pods = []
+            pods: dict[str, Task] = {}
             for entry in _list(fields.get("pods") or []):
                 uid = str(fields_of(entry).get("uid"))
                 if uid not in there:
                     raise ValueError(f'names a victim "{uid}" that is not on node "{name}"')
-                pods.append(there[uid])
-            found[row] = (pods, int(fields.get("numpdbviolations") or 0))
+                pods[uid] = there[uid]
+            found[row] = (list(pods.values()), _number(fields.get("numpdbviolations")))
         return found
 
 
@@ -165,4 +165,13 @@ def _mapping(value: Any) -> dict[str, Any]:
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError(f"answered {type(value).__name__} where a list belongs")
+    return value
+
+
+def _number(value: Any) -> int:
+    """A whole number of 64 bits; 0 if there is none."""
+    if value is None:
+        return 0
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise ValueError(f"answered {value!r:.40} where a whole number belongs")
     return value

@@ -4,6 +4,7 @@ All errors are raised as `ServiceFailure`; callers handle it.
 """
 
 from collections.abc import Mapping
+from sys import float_info
 from typing import Any
 
 from pumice.scheduler.engine import Reason
@@ -78,6 +79,6 @@ class ExtenderClient:
 
 
 def _number(verb: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ServiceFailure(f"{verb}: {value!r} is no number")
-    return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > float_info.max:
+        raise ServiceFailure(f"{verb}: {value!r:.40} is no number")
+    return float(value)
