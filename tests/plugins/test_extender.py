@@ -89,7 +89,7 @@ def test_without_verbs_nothing_is_asked_and_nothing_changes() -> None:
     assert service.asked == []
 
 
-@pytest.mark.parametrize(("timeout", "seconds"), [("250ms", 0.25), ("2s", 2), ("soon", 1), ("-1s", 1)])
+@pytest.mark.parametrize(("timeout", "seconds"), [("250ms", 0.25), ("2s", 2), ("0s", 1)])
 def test_the_connection_is_made_as_configured(timeout: str, seconds: float) -> None:
     service = Service()
     opened(service, httpTimeout=timeout)

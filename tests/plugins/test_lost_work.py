@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pumice.api.annotations import CHECKPOINT
-from pumice.api.times import rfc3339
+from pumice.api.times import Duration, rfc3339
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.session import Session
@@ -17,8 +17,8 @@ from pumice.testing.scene import NOW, policy
 HOUR = 3600.0
 
 
-def decides(least: str = "", most: int = 0) -> Policy:
-    return policy("preempt", ["priority", "gang", "predicates", PluginOption(LostWork, LostWorkArgs(least, most))])
+def decides(least: float = 0, most: int = 0) -> Policy:
+    return policy("preempt", ["priority", "gang", "predicates", PluginOption(LostWork, LostWorkArgs(Duration(least), most))])
 
 
 def runs(made: Cluster, name: str, gpus: int, since: float | None, checkpoint: str = "") -> None:
@@ -61,7 +61,7 @@ def test_nobody_goes_before_the_minimum_run_time() -> None:
     made = contested()
     runs(made, "young", 4, HOUR - 1)
     runs(made, "old", 4, 2 * HOUR)
-    assert evicted(made, decides("1h")) == ["old"]
+    assert evicted(made, decides(HOUR)) == ["old"]
 
 
 def test_no_job_goes_more_often_than_it_is_told() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from pumice.api.errors import InputError
 from pumice.extensions import plugins
@@ -32,9 +33,37 @@ def test_in_a_list_of_structs_only_the_wrong_field_is_lost() -> None:
     lines = ("strategies:", "- name: lowNodeUtilization", "  params: {thresholds: {cpu: 20, memory: much}, targetThresholds: {cpu: 50}}")
     args, told = read("rescheduling", *lines, "interval: 9m")
     (strategy,) = args.strategies
-    assert (args.interval, strategy.params.thresholds.cpu, strategy.params.target_thresholds.cpu) == ("9m", 20, 50)
+    assert (args.interval, strategy.params.thresholds.cpu, strategy.params.target_thresholds.cpu) == (540, 20, 50)
     assert strategy.params.thresholds.memory == 100
     assert [text.partition(" of plugin")[0] for text in told] == ['8: warning: argument "strategies[0].params.thresholds.memory"']
+
+
+@pytest.mark.parametrize(
+    ("plugin", "key", "default"),
+    [
+        ("lost-work", "minimumRunTime", 0),
+        ("sla", "sla-waiting-time", 0),
+        ("extender", "extender.httpTimeout", 1),
+        ("tdm", "tdm.evict.period", 60),
+        ("rescheduling", "interval", 300),
+        ("rescheduling", "metricsPeriod", 300),
+    ],
+)
+@pytest.mark.parametrize("time", ["soon", "-1m", "5"])
+def test_a_time_that_is_none_is_told(plugin: str, key: str, default: float, time: str) -> None:
+    args, told = read(plugin, f"{key}: {time}")
+    (field,) = (each for each in structs.fields(args) if each.encode_name == key)
+    assert getattr(args, field.name) == default
+    wrong = repr(int(time) if time.isdigit() else time)
+    reason = f"is {wrong}, which is not a duration such as 90m or 24h (the default applies, as in Volcano)"
+    assert told == [f'6: warning: argument "{key}" of plugin "{plugin}" {reason}']
+
+
+def test_a_default_estimate_that_is_no_time_is_told() -> None:
+    text = 'actions: "in-order"\nconfigurations:\n- name: in-order\n  arguments: {defaultEstimate: soon}\n'
+    policy, (warning,) = read_policy(text, plugins(), where="conf")
+    assert [action.args.default_estimate for action in policy.actions if action.name == "in-order"] == [0]
+    assert warning.startswith("conf:4: warning: argument \"defaultEstimate\" of action in-order is 'soon', which is not a duration")
 
 
 def test_an_element_that_is_no_such_thing_is_left_out_of_its_list() -> None:
@@ -61,7 +90,7 @@ def test_a_wrong_entry_of_a_mapping_is_left_out_of_it() -> None:
         ("usage", "thresholds: high", '"thresholds" of plugin "usage" is \'high\', which is not a mapping'),
         ("usage", "estimator: {be_cpu: []}", '"estimator.be_cpu" of plugin "usage" is [], which is not an integer or a string'),
         ("rescheduling", "strategies: 3", '"strategies" of plugin "rescheduling" is 3, which is not a list'),
-        ("rescheduling", "interval: 3", '"interval" of plugin "rescheduling" is 3, which is not a string'),
+        ("tdm", "tdm.time-zone: 3", '"tdm.time-zone" of plugin "tdm" is 3, which is not a string'),
         ("nodegroup", "strict: maybe", '"strict" of plugin "nodegroup" is \'maybe\', which is not true or false'),
         (
             "resource-strategy-fit",

@@ -41,7 +41,7 @@ PLUGINS: dict[str, dict[str, Any]] = {
     "extender": {
         **{f"extender.{name}Verb": "" for name in ASKED},
         "extender.urlPrefix": "",
-        "extender.httpTimeout": "1s",
+        "extender.httpTimeout": 1,
         "extender.ignorable": False,
         "extender.managedResources": [],
     },
@@ -66,7 +66,7 @@ PLUGINS: dict[str, dict[str, Any]] = {
         "podtopologyspread.weight": 2,
     },
     "numa-aware": {"weight": 1},
-    "lost-work": {"minimumRunTime": "", "evictionsPerHour": 0},
+    "lost-work": {"minimumRunTime": 0, "evictionsPerHour": 0},
     "overcommit": {"overcommit-factor": 1.2},
     "predicates": {
         **{f"predicate.{name}Enable": True for name in (*ON, "DynamicResourceAllocation")},
@@ -77,8 +77,8 @@ PLUGINS: dict[str, dict[str, Any]] = {
         "dynamicresources.filterTimeoutSeconds": 10,
     },
     "rescheduling": {
-        "interval": "5m",
-        "metricsPeriod": "5m",
+        "interval": 300,
+        "metricsPeriod": 300,
         "strategies": [{"name": "lowNodeUtilization", "params": {"thresholds": HUNDRED, "targetThresholds": HUNDRED}}],
     },
     "resource-strategy-fit": {
@@ -87,9 +87,9 @@ PLUGINS: dict[str, dict[str, Any]] = {
         "sra": {"enable": False, "resources": "", "weight": 10, "resourceWeight": {}},
         "proportional": {"enable": False, "resources": "", "resourceProportion": {}},
     },
-    "sla": {"sla-waiting-time": ""},
+    "sla": {"sla-waiting-time": 0},
     "task-topology": {"task-topology.weight": 1},
-    "tdm": {"tdm.evict.period": "1m", "tdm.time-zone": "UTC"},
+    "tdm": {"tdm.evict.period": 60, "tdm.time-zone": "UTC"},
     "usage": {
         "usage.weight": 5,
         "cpu.weight": 1,
@@ -106,7 +106,7 @@ PLUGINS: dict[str, dict[str, Any]] = {
     },
 }
 ACTION_ROWS: dict[str, dict[str, Any]] = {
-    "in-order": {"backfill": "none", "defaultEstimate": "", "estimates": "told"},
+    "in-order": {"backfill": "none", "defaultEstimate": 0, "estimates": "told"},
     "consolidate": {
         "movesPerCycle": 64,
         "movesPerHour": 0,

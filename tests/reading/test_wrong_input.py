@@ -63,6 +63,8 @@ WRONG = {
         "f:5: document 2, Pod default/a: stands twice (first in f, document 1); remove one or rename it",
     ),
     "a key twice": ("a: 1\na: 2", 'f:2: document 1: key "a" stands twice; keep one'),
+    "no finite number": ("a:\n  b: -.inf", "f:2: document 1: not YAML: -.inf is no number that can be used"),
+    "a number too large": ("a: 1e999", "f:1: document 1: not YAML: 1e999 is no number that can be used"),
     "not YAML": ("a: [1,", "f:2: document 1: not YAML: did not find expected node content"),
 }
 

@@ -4,6 +4,7 @@ This is PyYAML's C loader with three changes: dates stay strings, there are no n
 YAML 1.1 while `1e6` is a number. Hostile text (aliases that explode, deep nesting, bytes that are not UTF-8) is an error.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -50,8 +51,10 @@ def _bool(loader: _Loader, node: yaml.ScalarNode) -> bool:
 
 
 def _number(loader: _Loader, node: yaml.ScalarNode) -> int | float:
-    value = float(node.value.replace("_", ""))
-    return int(value) if value == value and abs(value) < 2**63 and value == int(value) else value
+    value = math.inf if node.value[-1] in "fFnN" else float(node.value)
+    if math.isinf(value):
+        raise yaml.constructor.ConstructorError(None, None, f"{node.value} is no number that can be used", node.start_mark)
+    return int(value) if abs(value) < 2**63 and value == int(value) else value
 
 
 def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
@@ -137,7 +140,8 @@ def documents(text: str | bytes, where: str) -> Iterator[Document]:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         line = mark.line + 1 if mark else 0
-        raise InputError(f"not YAML: {problem}", where=where, line=line, document=number + 1) from None
+        read = number if isinstance(error, yaml.constructor.ConstructorError) else number + 1
+        raise InputError(f"not YAML: {problem}", where=where, line=line, document=read) from None
     except RecursionError:
         raise InputError(f"nested more than {MAX_DEPTH} levels deep", where=where, document=number + 1) from None
     except (ValueError, TypeError) as error:

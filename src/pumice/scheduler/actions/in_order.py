@@ -21,7 +21,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Struct, field
 
-from pumice.api import duration, rfc3339
+from pumice.api.times import Duration, rfc3339
 from pumice.scheduler.framework.job_class_turns import Turns, apart
 from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.orders import Key
@@ -52,16 +52,8 @@ Estimates = Literal["told", "history"]
 
 class InOrderArgs(Struct):
     backfill: Annotated[Backfill, OneOf(*get_args(Backfill))] = "none"
-    default_estimate: Annotated[str, OneOf("", "1h", "4h", "12h", "48h")] = field(name="defaultEstimate", default="")
+    default_estimate: Annotated[Duration, OneOf("1h", "4h", "12h", "48h")] = field(name="defaultEstimate", default=Duration(0))
     estimates: Annotated[Estimates, OneOf(*get_args(Estimates))] = "told"
-
-    @property
-    def unknown(self) -> float:
-        """The default estimate in seconds; inf if it is no duration."""
-        try:
-            return duration(self.default_estimate)
-        except ValueError:
-            return inf
 
 
 _came = attrgetter("created", "number")
@@ -80,7 +72,7 @@ class InOrder(Action):
         if self.args.estimates == "history":
             ends = PlannedByHistory
             session.cluster.index(PastRuns)  # made now: it knows only pods that end after this
-        line = Line(session, ends, self.args.unknown)
+        line = Line(session, ends, self.args.default_estimate or inf)
         first = line.start_in_order(strict=self.args.backfill != "greedy")
         if first is None:
             return

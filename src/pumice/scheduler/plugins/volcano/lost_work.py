@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from msgspec import Struct, field
 
-from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus, ran_s, seconds
+from pumice.api.times import Duration
+from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus, ran_s
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import OneOf, Range, Task, status
@@ -18,7 +19,7 @@ HOUR_S = 3600.0
 
 
 class LostWorkArgs(Struct):
-    minimum_run_time: Annotated[str, OneOf("", "5m", "10m", "30m", "1h")] = field(name="minimumRunTime", default="")
+    minimum_run_time: Annotated[Duration, OneOf("5m", "10m", "30m", "1h")] = field(name="minimumRunTime", default=Duration(0))
     evictions_per_hour: Annotated[int, Range(0, 10)] = field(name="evictionsPerHour", default=0)
 
 
@@ -29,7 +30,6 @@ class LostWork(Plugin):
 
     def open(self, session: Session) -> None:
         super().open(session)
-        self._least = seconds(self.args.minimum_run_time)
         past: dict[str, tuple[float, ...]] = session.memory(self.name)
         self._evicted = {uid: recent for uid, times in past.items() if (recent := tuple(at for at in times if at > session.now - HOUR_S))}
 
@@ -40,7 +40,8 @@ class LostWork(Plugin):
         return -at_risk_s(task, self.session.now) * gpus(task, self.session.cluster.dimensions)
 
     def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
-        return [task for task in candidates if ran_s(task, self.session.now) >= self._least and not self._has_given_enough(task)]
+        least = self.args.minimum_run_time
+        return [task for task in candidates if ran_s(task, self.session.now) >= least and not self._has_given_enough(task)]
 
     reclaimable = preemptable
     unified_evictable = preemptable

@@ -10,14 +10,13 @@ from collections.abc import Iterable
 import numpy as np
 from msgspec import Struct, field
 
-from pumice.api import duration
+from pumice.api.times import Duration
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import measured
 from pumice.scheduler.model import CPU, MEMORY, Task, Template, Vector
 from pumice.scheduler.model.pod_request import POD_LEVEL
 
-INTERVAL_S = 300.0
 LOW_NODE_UTILIZATION = "lowNodeUtilization"
 MEASURED = [CPU, MEMORY]
 
@@ -45,8 +44,8 @@ class ReschedulingStrategy(Struct):
 
 
 class ReschedulingArgs(Struct):
-    interval: str = "5m"
-    metrics_period: str = field(name="metricsPeriod", default="5m")  #: not used: measurements come from the world, over its period
+    interval: Duration = Duration(300)
+    metrics_period: Duration = field(name="metricsPeriod", default=Duration(300))  #: not used: measurements come from the world
     strategies: list[ReschedulingStrategy] = field(default_factory=lambda: [ReschedulingStrategy(LOW_NODE_UTILIZATION)])
 
 
@@ -57,16 +56,9 @@ class Rescheduling(Plugin):
     def open(self, session: Session) -> None:
         super().open(session)
         memory = session.memory(self.name)
-        self._due = session.now - memory.setdefault("ran_at", session.now) > self._interval_s
+        self._due = session.now - memory.setdefault("ran_at", session.now) > self.args.interval
         if self._due:
             memory["ran_at"] = session.now
-
-    @property
-    def _interval_s(self) -> float:
-        try:
-            return duration(self.args.interval)
-        except ValueError:
-            return INTERVAL_S
 
     def victim_tasks(self, candidates: Iterable[Task]) -> list[Task]:
         if not self._due:

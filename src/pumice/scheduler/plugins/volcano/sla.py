@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Struct, field
 
-from pumice.api import duration
+from pumice.api.times import Duration
 from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
@@ -18,7 +18,7 @@ from pumice.scheduler.model import Job, OneOf
 
 
 class SlaArgs(Struct):
-    waiting_time: Annotated[str, OneOf("", "30m", "1h", "2h", "4h", "8h", "24h")] = field(name="sla-waiting-time", default="")
+    waiting_time: Annotated[Duration, OneOf("30m", "1h", "2h", "4h", "8h", "24h")] = field(name="sla-waiting-time", default=Duration(0))
 
 
 class Sla(Plugin):
@@ -29,7 +29,7 @@ class Sla(Plugin):
 
     def open(self, session: Session) -> None:
         super().open(session)
-        self._default_s = _positive(self.args.waiting_time)
+        self._default_s = self.args.waiting_time or None
 
     def job_order(self, job: Job) -> float:
         waiting_s = self._waiting_s(job)
@@ -56,12 +56,3 @@ class Sla(Plugin):
 
     def _waiting_s(self, job: Job) -> float | None:
         return self._default_s if job.waiting_time is None else job.waiting_time
-
-
-def _positive(text: str) -> float | None:
-    """The waiting time in seconds; None if the text is no duration above 0."""
-    try:
-        seconds = duration(text)
-    except ValueError:
-        return None
-    return seconds if seconds > 0 else None

@@ -15,15 +15,14 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from msgspec import Struct, field
 
-from pumice.api import duration
 from pumice.api.annotations import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, REVOCABLE_ZONE
+from pumice.api.times import Duration
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, Mask, Task, status
 
-EVICT_PERIOD_S = 60.0
 EVICTIONS_WITHOUT_BUDGET = 1
 
 INACTIVE = Reason("node(s) are in a revocable zone that is not active now", final=True)
@@ -33,7 +32,7 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)\Z")
 
 
 class TdmArgs(Struct):
-    evict_period: str = field(name="tdm.evict.period", default="1m")
+    evict_period: Duration = field(name="tdm.evict.period", default=Duration(60))
     time_zone: str = field(name="tdm.time-zone", default="UTC")
     named: dict[str, str] = field(default_factory=dict)  #: tdm.revocable-zone.<zone>
 
@@ -82,10 +81,6 @@ class Tdm(Plugin):
         zone = time_zone(self.args.time_zone)
         windows = {name: window(text) for name, text in self.args.named.items()}
         self._active = {name for name, daily in windows.items() if daily is not None and daily.contains(session.now, zone)}
-        try:
-            self._period_s = duration(self.args.evict_period)
-        except ValueError:
-            self._period_s = EVICT_PERIOD_S
 
     def filters(self) -> list[Filter]:
         return [ZoneFilter(self._active)]
@@ -114,7 +109,7 @@ class Tdm(Plugin):
     def victim_tasks(self, candidates: Iterable[Task]) -> list[Task]:
         """The revocable pods in zones whose window is over, within their budgets; none until the period since the last answer is over."""
         memory = self.session.memory(self.name)
-        if self.session.now - memory.get("evicted_at", -math.inf) < self._period_s:
+        if self.session.now - memory.get("evicted_at", -math.inf) < self.args.evict_period:
             return []
         memory["evicted_at"] = self.session.now
         over = self.args.named.keys() - self._active

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from pumice.api import duration
+from pumice.api.times import Duration
 from pumice.scheduler.engine import Filter, Scorer
 from pumice.scheduler.framework.hook_answers import Vote
 from pumice.scheduler.framework.plugin import Plugin
@@ -24,7 +24,7 @@ TIMEOUT_S = 1.0
 
 class ExtenderArgs(Struct):
     url: str = field(name="extender.urlPrefix", default="")
-    timeout: str = field(name="extender.httpTimeout", default="1s")
+    timeout: Duration = field(name="extender.httpTimeout", default=Duration(TIMEOUT_S))
     open_verb: str = field(name="extender.onSessionOpenVerb", default="")
     close_verb: str = field(name="extender.onSessionCloseVerb", default="")
     predicate_verb: str = field(name="extender.predicateVerb", default="")
@@ -48,7 +48,7 @@ class ExtenderPlugin(Plugin):
     def open(self, session: Session) -> None:
         super().open(session)
         args = self.args
-        self.service = ExtenderClient(session.world.extender(args.url, _seconds(args.timeout), {"max_bytes": MAX_BYTES}))
+        self.service = ExtenderClient(session.world.extender(args.url, args.timeout or TIMEOUT_S, {"max_bytes": MAX_BYTES}))
         self._ratings: dict[Hashable, service.Ratings] = {}
         self._silent = False  #: whether the service is not called in this session
         if args.open_verb and session.world.acts:
@@ -181,11 +181,3 @@ class ExtenderPlugin(Plugin):
     def on_deallocate(self, task: Task) -> None:
         if self.args.deallocate_verb and self.interested(task):
             self._tell(self.args.deallocate_verb, {"task": self._task(task)})
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = duration(text)
-    except ValueError:
-        return TIMEOUT_S
-    return seconds if seconds > 0 else TIMEOUT_S
