@@ -5,11 +5,11 @@ from collections.abc import Iterable, Set
 from pumice.api import kinds
 from pumice.api.defaults import SCHEDULER_NAME
 from pumice.controllers.controller import Controller
-from pumice.controllers.kubernetes.batch_job import BatchJobs
 from pumice.controllers.kubernetes.daemonset import DaemonSets
 from pumice.controllers.kubernetes.deployment import Deployments
 from pumice.controllers.kubernetes.disruption import DisruptionBudgets
 from pumice.controllers.kubernetes.endpoints import ServiceEndpoints
+from pumice.controllers.kubernetes.job.controller import BatchJobs
 from pumice.controllers.kubernetes.node_lifecycle import NodeLifecycle
 from pumice.controllers.kubernetes.persistent_volumes import Volumes
 from pumice.controllers.kubernetes.pod_group_protection import PodGroupProtection

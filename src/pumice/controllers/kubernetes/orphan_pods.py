@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pumice.api import Key, Object, key_of, kinds, namespace_of, uid_of
 from pumice.api.json_objects import controller_of
 from pumice.controllers.controller import Lister, ObjectChange
-from pumice.controllers.kubernetes.job_status import is_tracked, let_go
+from pumice.controllers.kubernetes.job.pod_tally import is_tracked, let_go
 from pumice.controllers.writes import Write
 
 

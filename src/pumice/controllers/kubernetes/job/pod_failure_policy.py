@@ -1,10 +1,8 @@
-"""The rules that a Job states: which failures of pods count, and when it has succeeded before all its pods have."""
+"""The podFailurePolicy of a Job: which failures of pods count, and which end the Job or an index at once."""
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 from pumice.api import Object, name_of, namespace_of, spec_of, status_of
-from pumice.api.integers import index_set
 from pumice.api.json_objects import condition
 
 FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
@@ -42,14 +40,3 @@ def _has_condition(rule: Object, pod: Object, whose: str) -> str:
         if found is not None and found.get("status") == (pattern.get("status") or "True"):
             return f"Pod {whose} has condition {pattern['type']}"
     return ""
-
-
-def success_rule(job: Object, done: Collection[int]) -> int | None:
-    """The number of the first rule of the successPolicy that is met; None if none is."""
-    for number, rule in enumerate((spec_of(job).get("successPolicy") or {}).get("rules") or ()):
-        named = index_set(rule["succeededIndexes"]) if rule.get("succeededIndexes") else None
-        succeeded = len(done) if named is None else len(named.intersection(done))
-        enough = rule.get("succeededCount")
-        if succeeded >= (int(enough) if enough is not None else len(named or ())):
-            return number
-    return None

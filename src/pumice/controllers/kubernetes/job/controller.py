@@ -13,7 +13,10 @@ from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAI
 from pumice.api.integers import as_ranges
 from pumice.api.json_objects import condition, copied, terminating
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, Result, its_controller, itself, result
-from pumice.controllers.kubernetes import job_groups, job_status
+from pumice.controllers.kubernetes.job import pod_groups
+from pumice.controllers.kubernetes.job.backoff_limit import FIRST, Attempts
+from pumice.controllers.kubernetes.job.end import deadline, entry, finish, has_ended, verdict
+from pumice.controllers.kubernetes.job.pod_tally import PodTally, by_index, index_of, indexed, let_go, replaces_failed_only, tally
 from pumice.controllers.kubernetes.orphan_pods import StrayPod, let_stray_go, strays
 from pumice.controllers.kubernetes.owned_pods import claim, dispensable_first, free_names, from_template, its_claimants, ready
 from pumice.controllers.kubernetes.pod_group_protection import GROUP
@@ -26,13 +29,13 @@ def plain_pods(job: Object, count: int, lister: Lister) -> Iterator[Object]:
     return (_pod(job, name) for name in free_names(job, count, lister))
 
 
-def indexed_pod(job: Object, index: int, attempts: job_status.Attempts | None, lister: Lister) -> Object:
+def indexed_pod(job: Object, index: int, attempts: Attempts | None, lister: Lister) -> Object:
     name = next(free_names(job, 1, lister, f"{name_of(job)}-{index}"))
     pod = _pod(job, name, **{COMPLETION_INDEX: str(index)})
     notes = pod["metadata"].setdefault("annotations", {})
     notes[COMPLETION_INDEX] = str(index)
-    if job_status.by_index(job):
-        counted, ignored, _ = attempts or job_status.FIRST
+    if by_index(job):
+        counted, ignored, _ = attempts or FIRST
         notes[INDEX_FAILURES] = str(counted)
         if ignored:
             notes[IGNORED_FAILURES] = str(ignored)
@@ -70,7 +73,7 @@ class BatchJobs:
             kinds.POD: lambda change, lister: [*its_job(change, lister), *strays(change, lister)],
         }
         if makes_groups:
-            self.watches |= dict.fromkeys((job_groups.WORKLOAD, GROUP), its_controller(kinds.BATCH_JOB))
+            self.watches |= dict.fromkeys((pod_groups.WORKLOAD, GROUP), its_controller(kinds.BATCH_JOB))
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         if isinstance(key, StrayPod):
@@ -80,22 +83,22 @@ class BatchJobs:
         if job is None or spec_of(job).get("managedBy", OURS) != OURS:
             return NOTHING
         if terminating(job):
-            return result(job_status.let_go(lister.dependents(uid_of(job), kinds.POD)))
+            return result(let_go(lister.dependents(uid_of(job), kinds.POD)))
         pods, claims = claim(job, kinds.POD, lister, finalizer=JOB_TRACKING)
-        counted = job_status.tally(job, pods)
-        if job_status.has_ended(job):
+        counted = tally(job, pods)
+        if has_ended(job):
             synced = status_change(job, {**status_of(job), **_counts(job, counted, 0)})
-            return result([*claims, *map(delete, counted.active), *synced, *job_status.let_go(counted.over)])
-        its = job_groups.grouping(job, pods, lister) if self._makes_groups else job_groups.ALONE
+            return result([*claims, *map(delete, counted.active), *synced, *let_go(counted.over)])
+        its = pod_groups.grouping(job, pods, lister) if self._makes_groups else pod_groups.ALONE
         if its.waits:
             return result([*claims, *its.writes])
         most = max(self._most_waiting, its.least)
-        end, free = job_status.verdict(job, counted, now), room(job, counted.active, most)
+        end, free = verdict(job, counted, now), room(job, counted.active, most)
         status = _started(job, now)
         later: list[tuple[float, Hashable]] = []
         made = 0
         if end is not None:
-            writes = job_status.finish(job, counted, end, status, now)
+            writes = finish(job, counted, end, status, now)
         elif spec_of(job).get("suspend"):
             writes = _dismissed(job, counted.active)
         else:
@@ -105,18 +108,16 @@ class BatchJobs:
             made = sum(isinstance(step, Create) for step in writes)
             wanted = int(spec_of(job).get("parallelism", 1)) > len(counted.active)
             note(status, free == 0 and wanted, most, now)
-            later = [(at, key) for at in (next_at, job_status.deadline(job, status)) if at is not None and at > now]
+            later = [(at, key) for at in (next_at, deadline(job, status)) if at is not None and at > now]
         if end is not None or spec_of(job).get("suspend"):
             counted = counted._replace(active=[], leaving=[*counted.leaving, *counted.active])
         status |= _counts(job, counted, made)
-        return result(
-            [*claims, *its.writes, *_events(job, status), *writes, *status_change(job, status), *job_status.let_go(counted.over)], later
-        )
+        return result([*claims, *its.writes, *_events(job, status), *writes, *status_change(job, status), *let_go(counted.over)], later)
 
 
 def _joined(write: Write, group: Object) -> Write:
     """A write that makes a pod, with the pod as a member of the group."""
-    return Create(job_groups.join(write.object, group), write.about) if isinstance(write, Create) else write
+    return Create(pod_groups.join(write.object, group), write.about) if isinstance(write, Create) else write
 
 
 def _started(job: Object, now: float) -> Object:
@@ -131,7 +132,7 @@ def _started(job: Object, now: float) -> Object:
         values = ("True", "JobSuspended", "Job suspended") if suspended else ("False", "JobResumed", "Job resumed")
         if known is None or known.get("status") != values[0]:
             others = [each for each in status.get("conditions") or () if each.get("type") != "Suspended"]
-            status["conditions"] = [*others, job_status.entry("Suspended", *values, now)]
+            status["conditions"] = [*others, entry("Suspended", *values, now)]
     return status
 
 
@@ -143,7 +144,7 @@ def _events(job: Object, status: Object) -> list[Write]:
     return [Emit(job, "Normal", "Suspended" if suspended["status"] == "True" else "Resumed", suspended["message"])]
 
 
-def _scale(job: Object, counted: job_status.PodTally, free: int, lister: Lister, now: float) -> tuple[list[Write], float | None]:
+def _scale(job: Object, counted: PodTally, free: int, lister: Lister, now: float) -> tuple[list[Write], float | None]:
     """The writes that bring the pods to the wanted number, and when to look again, or None. Of those that lack, `free` are made now."""
     spec = spec_of(job)
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
@@ -157,35 +158,32 @@ def _scale(job: Object, counted: job_status.PodTally, free: int, lister: Lister,
     too_many = [*counted.surplus, *dispensable_first(running)[: max(0, -missing)]]
     if too_many:
         return _dismissed(job, too_many), None
-    if job_status.replaces_failed_only(job):
+    if replaces_failed_only(job):
         missing -= len(counted.leaving)
     if missing <= 0 or counted.next_at > now:
         return [], counted.next_at
-    if not job_status.indexed(job):
+    if not indexed(job):
         return created(job, plain_pods(job, missing, lister), min(burst(len(running)), free)), None
     return _indexes(job, counted, missing, free, lister, now)
 
 
 def _dismissed(job: Object, pods: list[Object]) -> list[Write]:
     """The writes that delete pods which have not failed: without their finalizers, they are not counted."""
-    return [*job_status.let_go(pods), *ended(job, pods)]
+    return [*let_go(pods), *ended(job, pods)]
 
 
-def _indexes(
-    job: Object, counted: job_status.PodTally, missing: int, free: int, lister: Lister, now: float
-) -> tuple[list[Write], float | None]:
-    kept = [*counted.active, *(counted.leaving if job_status.replaces_failed_only(job) else ())]
-    taken = {*counted.done, *counted.lost, *map(job_status.index_of, kept)}
+def _indexes(job: Object, counted: PodTally, missing: int, free: int, lister: Lister, now: float) -> tuple[list[Write], float | None]:
+    kept = [*counted.active, *(counted.leaving if replaces_failed_only(job) else ())]
+    taken = {*counted.done, *counted.lost, *map(index_of, kept)}
     waiting = {index: each.next_at for index, each in counted.attempts.items() if index not in taken and each.next_at > now}
     idle = (index for index in range(int(spec_of(job).get("completions") or 0)) if index not in taken and index not in waiting)
     pods = [
-        indexed_pod(job, index, counted.attempts.get(index, job_status.FIRST), lister)
-        for index in islice(idle, min(missing, burst(len(kept)), free))
+        indexed_pod(job, index, counted.attempts.get(index, FIRST), lister) for index in islice(idle, min(missing, burst(len(kept)), free))
     ]
     return created(job, pods, len(pods)), min(waiting.values(), default=None)
 
 
-def _counts(job: Object, counted: job_status.PodTally, made: int) -> Object:
+def _counts(job: Object, counted: PodTally, made: int) -> Object:
     """The counts in the job's status. As Kubernetes does, some zeros are written and others are left out."""
     ways = {"succeeded": counted.won, "failed": counted.failures}
     counts: Object = {
@@ -196,8 +194,8 @@ def _counts(job: Object, counted: job_status.PodTally, made: int) -> Object:
         "failed": counted.failures.settled or None,
         "uncountedTerminatedPods": {way: each.listed for way, each in ways.items() if each.listed},
     }
-    if job_status.indexed(job) and (counted.done or status_of(job).get("completedIndexes")):
+    if indexed(job) and (counted.done or status_of(job).get("completedIndexes")):
         counts["completedIndexes"] = as_ranges(counted.done)
-    if job_status.by_index(job):
+    if by_index(job):
         counts["failedIndexes"] = as_ranges(counted.lost)
     return counts
