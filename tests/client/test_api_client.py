@@ -20,9 +20,9 @@ from pumice.client.access import Access, Fixed, TokenFile
 from pumice.client.certificates import Authority
 from pumice.client.client import Backoff, Client, Retry
 from pumice.client.failures import ApiError, Fenced, KubeError, NoAnswer, NoCredentials
+from pumice.client.in_cluster_config import in_cluster
 from pumice.client.rate_limit import ClientLimits, TokenBucket
 from pumice.client.renewed_files import LOOK_AGAIN_S, RenewedFiles
-from pumice.client.resolve_access import in_cluster
 from pumice.client.tls import KeyPair, Trust, usable
 from pumice.client.transport import ListScope, PatchType, as_dict
 

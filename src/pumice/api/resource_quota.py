@@ -155,27 +155,3 @@ def _scope_holds(term: Object, spec: Object) -> bool:
     bounded = spec.get("activeDeadlineSeconds") is not None
     answers = {"BestEffort": best_effort, "NotBestEffort": not best_effort, "Terminating": bounded, "NotTerminating": not bounded}
     return answers.get(term["scopeName"], False)
-
-
-def why_refused(quota: Object, resource: str, new: Object, old: Object | None, existing: Callable[[str], Iterable[Object]]) -> str:
-    """Why a write would exceed a quota of its namespace; empty if it would not. `existing` gives that namespace's objects of a resource."""
-    name, hard = quota["metadata"]["name"], (quota.get("spec") or {}).get("hard") or {}
-    if resource == "pods" and not in_scope(quota, new):
-        return ""
-    paid = charge(resource, old) if old is not None else {}
-    charged = {key: amount - paid.get(key, 0) for key, amount in charge(resource, new).items() if key in hard}
-    asked = {key: amount for key, amount in charged.items() if amount > 0 or old is None}
-    if resource == "pods" and old is None:
-        lacking = [f"{key} for: {','.join(containers)}" for key, containers in unsaid(new.get("spec") or {}, hard).items()]
-        if lacking:
-            return f"failed quota: {name}: must specify {'; '.join(lacking)}"
-    if not asked:
-        return ""
-    taken = used(quota, asked, existing)
-    over = sorted(key for key, amount in asked.items() if taken.get(key, 0) + amount > quantity(hard[key]).milli)
-    if not over:
-        return ""
-    requested, before = ({key: amounts.get(key, 0) for key in over} for amounts in (asked, taken))
-    shown = [",".join(f"{key}={amount}" for key, amount in each.items()) for each in (written(requested), written(before))]
-    limited = ",".join(f"{key}={hard[key]}" for key in over)
-    return f"exceeded quota: {name}, requested: {shown[0]}, used: {shown[1]}, limited: {limited}"

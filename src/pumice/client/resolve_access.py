@@ -1,14 +1,14 @@
 """Make an `Access` from a kubeconfig context, or from the service account of the pod we run in.
 
-Programs call `find`. It takes a kubeconfig, named by a flag or KUBECONFIG or at its usual place, else the pod's service account.
-The server's certificate authority, our own certificate and tokens are read again when their files change.
+Programs call `find`. It takes a kubeconfig, named by a flag or KUBECONFIG or at its usual place, else the pod's service account
+(`in_cluster_config.py`). The server's certificate authority, our own certificate and tokens are read again when their files change.
 """
 
 import base64
 import binascii
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from pumice.api import InputError
 from pumice.api.files import file_bytes
 from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, TokenFile, TrustSource
 from pumice.client.exec_credentials import EXEC_VERSIONS, ExecPlugin
+from pumice.client.in_cluster_config import SERVICE_ACCOUNT, in_cluster
 from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files
 from pumice.client.proxy_environment import from_environment
 from pumice.client.renewed_files import RenewedFiles
-from pumice.client.tls import KeyPair, Trust, context, usable
+from pumice.client.tls import KeyPair, Trust, authority_file, usable
 from pumice.http.messages import basic
 
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"  #: the cluster extension that is handed to exec plugins
 
 
@@ -47,18 +47,6 @@ def find(
     if master:
         return Access(_server(master, "--master"), Fixed(), proxy=from_environment(master, environ))
     raise InputError("no kubeconfig was found and this is not a pod; name a file with --kubeconfig or in KUBECONFIG")
-
-
-def in_cluster(environ: Mapping[str, str], folder: Path, clock: TimeSource) -> Access:
-    """The `Access` of the pod's service account. Raises InputError if its files cannot be read."""
-    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
-    try:
-        namespace = (folder / "namespace").read_text().strip()
-    except OSError as error:
-        raise InputError(f"the pod's service account cannot be read ({error.strerror})", where=str(error.filename)) from None
-    authority = _authority_file(folder / "ca.crt", lambda: Trust(file_bytes(folder / "ca.crt")), clock)
-    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return Access(server, TokenFile(folder / "token", clock), authority, namespace)
 
 
 def from_context(
@@ -103,15 +91,10 @@ def _server(url: str, where: str) -> str:
     return url.rstrip("/")
 
 
-def _authority_file(path: Path, read: Callable[[], Trust], clock: TimeSource) -> TrustSource:
-    """The trust in the authorities of a file that may be renewed."""
-    return RenewedFiles("certificate authority", [path], read, partial(context, pair=None, where=str(path)), clock)
-
-
 def _trust_source(entry: Entry, cluster: ClusterEntry, clock: TimeSource) -> TrustSource:
     read = partial(_trust, entry, cluster)
     if cluster.certificate_authority and not cluster.certificate_authority_data:
-        return _authority_file(entry.folder / cluster.certificate_authority, read, clock)
+        return authority_file(entry.folder / cluster.certificate_authority, read, clock)
     return read()
 
 

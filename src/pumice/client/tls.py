@@ -6,11 +6,14 @@ Python's ssl reads client certificates from files only, so key material that was
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from pumice.api import InputError
+from pumice.client.renewed_files import RenewedFiles
 
 
 class Trust(msgspec.Struct, frozen=True):
@@ -56,6 +59,11 @@ def context(trust: Trust, pair: KeyPair | None, where: str = "") -> ssl.SSLConte
     if pair:
         present(made, pair)
     return made
+
+
+def authority_file(path: Path, read: Callable[[], Trust], clock: Callable[[], float]) -> RenewedFiles[Trust]:
+    """The trust in the authorities of a file that may be renewed."""
+    return RenewedFiles("certificate authority", [path], read, partial(context, pair=None, where=str(path)), clock)
 
 
 def usable(pair: KeyPair) -> None:

@@ -15,7 +15,6 @@ from pumice.api.json_objects import controller_of
 from pumice.api.kinds import group_of, kind_of
 from pumice.api.manifests import Manifest
 from pumice.api.meta import Wire
-from pumice.api.resource_quota import why_refused
 from pumice.api.structs import KINDS, convert, document
 from pumice.controllers import admission
 from pumice.controllers.controller import Controller
@@ -73,9 +72,9 @@ def _accepted(manifest: Manifest, cluster: Memory) -> Object:
     """The object as a server would store it. Raises InputError if it would be refused, or if it asks for too many pods."""
     subject = f"{manifest.obj['kind']} {manifest.obj['metadata']['name']}"
     if group_of(manifest.obj["apiVersion"]) not in OF_VOLCANO:
-        from pumice.inputs.workload_checks import why_refused as why  # Volcano's own kinds have other rules
+        from pumice.inputs.workload_checks import why_refused  # Volcano's own kinds have other rules
 
-        if refusal := why(manifest.obj):
+        if refusal := why_refused(manifest.obj):
             raise InputError(refusal, where=manifest.where, subject=subject)
     obj = _selected_by_owner(_admitted(manifest, cluster))
     if (count := pods_asked(obj)) > MOST_PODS:
@@ -124,6 +123,10 @@ def _within_quotas(made: Iterable[Object], present: Iterable[tuple[str, Wire]], 
     """The objects that no quota of their namespace refuses. They are added one after the other to what is present."""
     there = [document(kind, item) for kind, item in present if kind in CHARGED or kind == kinds.RESOURCE_QUOTA]
     quotas = [subject for subject in there if subject["kind"] == kinds.RESOURCE_QUOTA]
+    if not quotas:
+        return list(made)
+    from pumice.cluster.apiserver.admission.quota_admission import why_refused
+
     held: dict[tuple[str, str], list[Object]] = {}
     for subject in there:
         held.setdefault((namespace_of(subject), CHARGED.get(subject["kind"], "")), []).append(subject)

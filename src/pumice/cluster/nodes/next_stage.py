@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from pumice.api import Object, instant, spec_of, status_of
 from pumice.api.json_objects import terminating
-from pumice.cluster.nodes.pod_status import KILLED, restarts
+from pumice.cluster.nodes.container_restarts import pause_s
+from pumice.cluster.nodes.pod_status import KILLED
 from pumice.cluster.nodes.stage import PodStage, Stages
 
 PENDING, RUNNING, TERMINATING, ENDED = "Pending", "Running", "Terminating", "Ended"
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 300.0  #: the backoff before containers are restarted: the first pause, and the longest
 
 _TOO_LONG = "Pod was active on the node longer than the specified deadline"
 _DEADLINE = PodStage(name="deadline", phase="Running", becomes="Failed", reason="DeadlineExceeded", message=_TOO_LONG, exit_code=KILLED)
@@ -44,9 +44,8 @@ def next_of(pod: Object, phase: str, since: float, stages: Stages) -> Next | Non
     deadline_s = spec_of(pod).get("activeDeadlineSeconds")
     if phase != RUNNING:
         return found
-    if found is not None and restarts(pod):
-        pause_s = min(FIRST_PAUSE_S * 2 ** min(restarts(pod) - 1, 10), LONGEST_PAUSE_S)
-        found = Next(found.when + pause_s, found.stage)
+    if found is not None:
+        found = Next(found.when + pause_s(pod), found.stage)
     if deadline_s is None:
         return found
     started = status_of(pod).get("startTime")

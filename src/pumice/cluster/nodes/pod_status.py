@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from pumice.api import Object, rfc3339, spec_of, status_of, uid_of
 from pumice.api.json_objects import condition, field
+from pumice.cluster.nodes.container_restarts import restarts, restarts_now
 from pumice.cluster.nodes.rejection import Rejection
 from pumice.cluster.nodes.stage import PodStage
 
@@ -33,7 +34,7 @@ def status_after(pod: Object, stage: PodStage, now: float, place: Place) -> Obje
             return ended(pod, now, stage.code_of(pod) or 1, stage.reason, stage.message)
         case "Ended":
             code = stage.code_of(pod)
-            if restarts_itself(pod, code):
+            if restarts_now(pod, code):
                 return restarted(pod, now, code)
             return ended(pod, now, code, stage.reason, stage.message)
 
@@ -96,15 +97,6 @@ def rejected(pod: Object, now: float, reason: str, message: str) -> Object:
 
 def _generation(pod: Object) -> int:
     return int(pod["metadata"].get("generation", 1))
-
-
-def restarts(pod: Object) -> int:
-    return max((each.get("restartCount", 0) for each in status_of(pod).get("containerStatuses") or ()), default=0)
-
-
-def restarts_itself(pod: Object, exit_code: int) -> bool:
-    policy = spec_of(pod).get("restartPolicy", "Always")
-    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
 def _with_conditions(pod: Object, values: dict[str, tuple[str, str]], at: str) -> Object:

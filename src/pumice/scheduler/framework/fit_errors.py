@@ -1,4 +1,4 @@
-"""Why a task has no node: the number of nodes per reason, and the sentence made of these numbers."""
+"""Why a task has no node: the number of nodes per reason, and the sentences made of these numbers, Volcano's and kube-scheduler's."""
 
 from collections import Counter
 
@@ -34,6 +34,12 @@ class FitErrors:
     def __str__(self) -> str:
         reasons = sorted(f"{count} {text}" for text, count in self.counts.items())
         return f"0/{self.nodes} nodes are unavailable: {', '.join(reasons)}." if reasons else "all nodes are unavailable"
+
+
+def kube_sentence(nodes: int, counts: Counter[str]) -> str:
+    """The message of kube-scheduler, as `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`"""
+    reasons = sorted(f"{count} {text}" for text, count in counts.items() if count)
+    return f"0/{nodes} nodes are available: {', '.join(reasons)}." if reasons else f"0/{nodes} nodes are available."
 
 
 def everywhere(evaluation: Evaluation, reason: Reason) -> FitErrors:

@@ -109,9 +109,3 @@ def run_filters(filters: PreparedFilters, view: View, among: Mask, *, narrowed: 
 def sees_columns_only(evaluation: Evaluation) -> bool:
     """Whether its filters, except those that are static, look at a node's resources alone."""
     return all(rule.reach is Reach.STATIC or rule.plannable for rule, _ in evaluation.filters)
-
-
-def sentence(nodes: int, counts: Counter[str]) -> str:
-    """The message, as `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`"""
-    reasons = sorted(f"{count} {text}" for text, count in counts.items() if count)
-    return f"0/{nodes} nodes are available: {', '.join(reasons)}." if reasons else f"0/{nodes} nodes are available."

@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from pumice.scheduler.engine import Evaluation, Reason, Scores, View
 from pumice.scheduler.engine.evaluations import Evaluations
+from pumice.scheduler.framework.fit_errors import kube_sentence
 from pumice.scheduler.framework.profiles import Profile
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.diagnosis import NodeStatuses, PreparedFilters, WithNominated, run_filters, sees_columns_only, sentence, speaking
+from pumice.scheduler.kube.diagnosis import NodeStatuses, PreparedFilters, WithNominated, run_filters, sees_columns_only, speaking
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.node_sampling import NodeSampling, enough
 from pumice.scheduler.kube.nominator import Nominator
@@ -48,7 +49,7 @@ class FitError(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        return f"0/{self.nodes} nodes are available: {self.rejected.text}." if self.rejected else sentence(self.nodes, self.counts)
+        return f"0/{self.nodes} nodes are available: {self.rejected.text}." if self.rejected else kube_sentence(self.nodes, self.counts)
 
 
 class NodeFinder:

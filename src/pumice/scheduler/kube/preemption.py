@@ -15,10 +15,11 @@ from pumice.scheduler.engine import Reach, Scores
 from pumice.scheduler.eviction.disruption_budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import Candidate, cheapest, cost, searched
 from pumice.scheduler.framework.decisions import PreemptionTry
+from pumice.scheduler.framework.fit_errors import kube_sentence
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.profiles import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
+from pumice.scheduler.kube.diagnosis import WithNominated, run_filters
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError
 from pumice.scheduler.kube.node_sampling import NodeSampling
@@ -214,7 +215,7 @@ class Preemption:
             if found.error:
                 raise AttemptFailed(found.error)
             others = Counter({NOT_HELPFUL: self.table.count - potential})
-            return PreemptionVerdict(text=sentence(self.table.count, found.counts + others), clear=True)
+            return PreemptionVerdict(text=kube_sentence(self.table.count, found.counts + others), clear=True)
         candidates = self._extended(found.candidates, asked, task)
         if not candidates:
             return PreemptionVerdict(text="no candidate node for preemption")
