@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from math import exp, floor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,13 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.policy import PluginOption
+from pumice.scheduler.model import CPU
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.fragment_growth import FragmentGrowth
 from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
 from pumice.scheduler.model.gpu_cards import Ask, Cards
+from pumice.scheduler.plugins.shared_gpu_packing import Packing
+from pumice.scheduler.plugins.volcano.fgd import Fgd
 from pumice.simulate import fgd_arrivals
 from pumice.simulate.inputs import Source, read_policy
 from pumice.simulate.scenario import Scenario
@@ -171,24 +177,70 @@ def test_fragments_by_hand() -> None:
     assert typical.fragments(np.zeros(1), left).tolist() == [1900]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_fragments_after_a_pod_are_those_of_the_node_as_it_would_be(seed: int) -> None:
-    random = np.random.default_rng(seed)
+def some_typical_pods(random: np.random.Generator) -> TypicalPods:
     kinds = [PodShape(float(cpu), Ask(1, float(milli))) for cpu, milli in random.integers(1, 1000, (6, 2))]
     kinds += [PodShape(4.0, Ask(2, 1000.0)), PodShape(9.0, Ask()), PodShape(100.0, Ask(1, 1000.0))]
     kinds.append(PodShape(1.0, Ask(1, 350.0)))  # for which 600 less 250 is just enough
-    typical = TypicalPods(Counter(dict(zip(kinds, random.integers(20, 40, len(kinds)).tolist(), strict=True))))
-    cpu, left = random.integers(0, 1000, 7).astype(float), random.choice([0.0, 250.0, 600.0, 1000.0], (7, 4))
-    share = typical.after_share(cpu, left, 250.0)
-    for card in range(4):
-        after = left.copy()
-        after[:, card] -= 250.0
-        assert np.allclose(share[:, card], typical.fragments(cpu, after))
-    two = left.copy()
-    two[:, :2] = 1000.0
-    after = two.copy()
-    after[:, :2] = 0.0
-    assert np.allclose(typical.after_whole(cpu, two, Ask(2, 1000.0)), typical.fragments(cpu, after))
+    return TypicalPods(Counter(dict(zip(kinds, random.integers(20, 40, len(kinds)).tolist(), strict=True))))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("ask", [Ask(), Ask(1, 250.0), Ask(1, 1000.0), Ask(2, 1000.0)])
+def test_fragments_grow_to_those_of_the_node_as_it_would_be(seed: int, ask: Ask) -> None:
+    random = np.random.default_rng(seed)
+    typical = some_typical_pods(random)
+    growth, request = FragmentGrowth(typical), 100.0
+    cpu, left = random.integers(0, 1000, 30).astype(float), random.choice([0.0, 250.0, 600.0, 1000.0], (30, 4))
+    found = growth.of(np.array([growth.state(cards) for cards in left]), cpu, request, ask)
+    before = typical.fragments(cpu, left)
+    for row, cards in enumerate(left.tolist()):
+        fine = [card for card in range(4) if cards[card] >= ask.milli]
+        chosen = [[card] for card in fine] if ask.is_share and ask.cards else [fine[: ask.cards]] if len(fine) >= ask.cards else []
+        after = np.array([[cards[card] - ask.milli * (card in taken) for card in range(4)] for taken in chosen]).reshape(-1, 4)
+        grown = typical.fragments(np.full(len(after), cpu[row] - request), after) - before[row]
+        assert np.isclose(found[row], grown.min(initial=np.inf))
+        assert found[row] == growth.of_one(cards, cpu[row], request, ask)
+        if ask.is_share and ask.cards:
+            by_card = np.array(growth.by_card(cards, cpu[row], request, ask.milli))
+            assert np.isinf(by_card).tolist() == [card not in fine for card in range(4)]
+            assert np.allclose(by_card[fine], grown)
+
+
+def published(typical: TypicalPods, cpu: float, left: list[float], request: float, ask: Ask) -> int:
+    """FGD's rating of a node by its definition: of its cards the best one."""
+    before = typical.fragments(np.array([cpu]), np.array([left]))[0]
+    fine = [card for card, has in enumerate(left) if has >= ask.milli]
+    ratings = [0]
+    for taken in [[card] for card in fine] if ask.is_share and ask.cards else [fine[: ask.cards]]:
+        after = np.array([[has - ask.milli * (card in taken) for card, has in enumerate(left)]])
+        grown = round(typical.fragments(np.array([cpu - request]), after)[0] - before, 6)
+        ratings.append(floor(100 / (1 + exp(grown / 1000))))
+    return max(ratings)
+
+
+@pytest.mark.parametrize("name", ["fgd", "best-fit", "dot-product", "gpu-packing"])
+def test_ratings_that_are_kept_are_those_of_a_fresh_look(name: str) -> None:
+    """While a cluster fills up, of each kind of pod only the nodes that have changed since its last pod are rated again."""
+    random = Random(1)
+    made = gpu_cluster(**{f"n{number}": random.choice([1, 2, 4, 8]) for number in range(40)})
+    for number in range(300):
+        asked = pod(f"p{number}").cpu(random.choice([1, 4, 16])).request(GPU_MILLI, random.choice([0, 250, 300, 500, 1000, 2000]))
+        made.put(*asked.gang(f"p{number}").build())
+        made.put(*podgroup(f"p{number}").build())
+    with session(made, name) as opened, opened.statement() as statement:
+        plugin = next(each for each in opened.plugins.everyone if isinstance(each, Packing))
+        for task in list(made.tasks.values()):
+            evaluation, fresh = opened.evaluation(task), Evaluations(made, *opened.plugins.rules).of(task)
+            candidates = evaluation.admitted & evaluation.fits_idle
+            totals, rows = evaluation.totals(candidates), np.flatnonzero(candidates).tolist()
+            assert totals.tolist() == fresh.totals(candidates).tolist()
+            ask = plugin.cards.ask(task.template)
+            assert [plugin.rate_one(task, ask, made.nodes, row) for row in rows] == totals[rows].tolist()
+            if isinstance(plugin, Fgd):
+                cpu, left, request = made.nodes.idle[CPU], plugin.cards.left.tolist(), float(task.template.request[CPU])
+                assert [published(plugin.typical, cpu[row], left[row], request, ask) for row in rows] == totals[rows].tolist()
+            if rows:
+                statement.allocate(task, int(totals.argmax()))
 
 
 def trace(path: Path, pods: int = 60) -> Source:

@@ -4,16 +4,19 @@ For a typical pod, all that is left on a node's cards is a fragment if the pod c
 cards that have less left than it requests of one card. The fragments of a node are the mean over the typical pods, weighted by frequency.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
 from pumice.scheduler.model import NDArray
-from pumice.scheduler.model.gpu_cards import WHOLE, Ask, Lefts
+from pumice.scheduler.model.gpu_cards import Ask, Lefts
 
 COVERED = 0.95  #: the part of all pods that the typical kinds cover
 Column = NDArray[np.float64]
+CardsLeft = tuple[float, ...]  #: thousandths that are left on the cards of one node, the least first
 
 
 class PodShape(NamedTuple):
@@ -35,41 +38,30 @@ class TypicalPods:
             chosen.append((kind, count))
             covered += count
         with_gpu = [(kind, count) for kind, count in chosen if kind.ask.cards]
+        self.covered = covered  #: the number of pods of these kinds
         self.weight: Column = np.array([count for _, count in with_gpu], float) / max(covered, 1)
         self.without = 1.0 - float(self.weight.sum()) if chosen else 0.0  #: the share of the pods that request no GPU
         self.cpu: Column = np.array([kind.cpu_milli for kind, _ in with_gpu], float)
         self.cards: Column = np.array([kind.ask.cards for kind, _ in with_gpu], float)
         self.milli: Column = np.array([kind.ask.milli for kind, _ in with_gpu], float)
+        self.levels: list[float] = sorted({kind.cpu_milli for kind, _ in with_gpu})  #: what they request of CPU
+        self._counted = [(bisect_right(self.levels, kind.cpu_milli), *kind.ask, count) for kind, count in with_gpu]
 
     def fragments(self, cpu: Column, left: Lefts) -> Column:
         """The fragments of each node in thousandths of cards, by its idle CPU [n] and what is left on its cards [n, card]."""
-        fine, small = self._by_kind(left)
-        return self._mean(cpu, left.sum(axis=1), fine, small)
-
-    def after_whole(self, cpu: Column, left: Lefts, ask: Ask) -> Column:
-        """The fragments of each node once a pod has taken whole cards (or none)."""
-        fine, small = self._by_kind(left)
-        return self._mean(cpu, left.sum(axis=1) - ask.cards * WHOLE, fine - ask.cards, small)
-
-    def after_share(self, cpu: Column, left: Lefts, milli: float) -> Lefts:
-        """The fragments [n, card] of each node once a pod has taken a part of that card."""
-        fine, small = self._by_kind(left)
-        now = left[:, :, None]
-        then = now - milli
-        suits, will_suit = now >= self.milli, then >= self.milli
-        fine_then = fine[:, None] - suits + will_suit
-        small_then = small[:, None] + np.where(will_suit, 0.0, then) - np.where(suits, 0.0, now)
-        whole = left.sum(axis=1)[:, None] - milli
-        runs = (cpu[:, None, None] >= self.cpu) & (fine_then >= self.cards)
-        found: Lefts = np.where(runs, small_then, whole[:, :, None]) @ self.weight + whole * self.without
-        return found
-
-    def _by_kind(self, left: Lefts) -> tuple[Lefts, Lefts]:
-        """Two arrays [n, t]: how many cards have enough left, and how much is left on the others."""
         suits = left[:, :, None] >= self.milli
-        return suits.sum(axis=1), np.where(suits, 0.0, left[:, :, None]).sum(axis=1)
-
-    def _mean(self, cpu: Column, whole: Column, fine: Lefts, small: Lefts) -> Column:
-        runs = (cpu[:, None] >= self.cpu) & (fine >= self.cards)
+        small, whole = np.where(suits, 0.0, left[:, :, None]).sum(axis=1), left.sum(axis=1)
+        runs = (cpu[:, None] >= self.cpu) & (suits.sum(axis=1) >= self.cards)
         found: Column = np.where(runs, small, whole[:, None]) @ self.weight + whole * self.without
         return found
+
+    def at_levels(self, left: CardsLeft) -> list[float]:
+        """The fragments of one node times `covered`: if its idle CPU is below all `levels`, if it reaches the first, the second and so on.
+        Of whole thousandths the numbers are whole, and so exact."""
+        below = [0.0, *accumulate(left)]
+        changes = [below[-1] * self.covered, *[0.0] * len(self.levels)]
+        for level, cards, milli, count in self._counted:
+            small = bisect_left(left, milli)
+            if len(left) - small >= cards:
+                changes[level] -= count * (below[-1] - below[small])
+        return [*accumulate(changes)]

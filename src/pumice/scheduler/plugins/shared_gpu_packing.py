@@ -15,7 +15,7 @@ from pumice.api.annotations import ALIBABA_GPU_INDEX
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import CPU, NDArray, Task, status
+from pumice.scheduler.model import CPU, NDArray, Nodes, Task, status
 from pumice.scheduler.model.gpu_cards import NOTHING, Ask, Cards
 
 V = TypeVar("V", bound=np.generic)
@@ -47,6 +47,10 @@ class Packing(Plugin):
     def rate(self, task: Task, ask: Ask, nodes: View) -> Scores:
         """The rating of each node, 0..100, in whole numbers."""
         raise NotImplementedError
+
+    def rate_one(self, task: Task, ask: Ask, table: Nodes, row: int) -> float:
+        """The rating of one node: the same number as by `rate`."""
+        return float(self.rate(task, ask, View(table, slice(row, row + 1)))[0])
 
     def card(self, row: int, ask: Ask, task: Task) -> int:
         """The card on a row for a pod that requests a part of a card."""
@@ -109,3 +113,6 @@ class Rating(Scorer):
 
     def score(self, state: Any, nodes: View) -> Scores:
         return self._plugin.rate(state, self._plugin.cards.ask(state.template), nodes)
+
+    def score_one(self, state: Any, table: Nodes, row: int) -> float:
+        return self._plugin.rate_one(state, self._plugin.cards.ask(state.template), table, row)

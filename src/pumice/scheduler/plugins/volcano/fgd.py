@@ -4,19 +4,25 @@ Typical pods are the most frequent kinds among those that have come so far; `typ
 thousandths, cards, thousandths of each card, and how many there are.
 """
 
+from bisect import bisect_left
 from collections import Counter
+from math import inf, log
 
 import numpy as np
 from msgspec import field
 
 from pumice.scheduler.engine import Scores, View
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import CPU, Task
-from pumice.scheduler.model.fragmentation import Column, PodShape, TypicalPods
-from pumice.scheduler.model.gpu_cards import Ask, Lefts
+from pumice.scheduler.model import CPU, Nodes, Task
+from pumice.scheduler.model.fragment_growth import FragmentGrowth
+from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
+from pumice.scheduler.model.gpu_cards import Ask
 from pumice.scheduler.plugins.shared_gpu_packing import Packing, PackingArgs, shown
 
 SCALE = 1000.0
+#: A rating is 100 / (1 + exp(growth / SCALE)) without its fraction. The greatest growth with which it is 99, 98, ... 1:
+ENDS = [SCALE * log((100 - rating) / rating) for rating in range(99, 0, -1)]
+AS_ARRAY = np.array(ENDS)
 
 
 class FgdArgs(PackingArgs):
@@ -35,6 +41,7 @@ class Fgd(Packing):
         else:
             counts = self._met(session)
         self.typical = TypicalPods(counts)
+        self._growth = FragmentGrowth(self.typical)
 
     def _met(self, session: Session) -> Counter[PodShape]:
         """The kinds of the pods that have come so far, each pod counted once."""
@@ -50,24 +57,24 @@ class Fgd(Packing):
         return counts
 
     def rate(self, task: Task, ask: Ask, nodes: View) -> Scores:
-        cpu, left = nodes.idle[CPU], shown(nodes, self.cards.left)
-        best: Scores = self._gradient(task, ask, cpu, left).max(axis=1, initial=0.0)
-        return best
+        states = nodes.whatever_task(self._growth, self._states).astype(np.intp)
+        growth = self._growth.of(states, nodes.idle[CPU], float(task.template.request[CPU]), ask)
+        return (99 - AS_ARRAY.searchsorted(growth)).astype(float)
+
+    def rate_one(self, task: Task, ask: Ask, table: Nodes, row: int) -> float:
+        left, idle = self.cards.left[row].tolist(), table.idle_cells[CPU][row]
+        return float(_rating(self._growth.of_one(left, idle, float(task.template.request[CPU]), ask)))
 
     def card(self, row: int, ask: Ask, task: Task) -> int:
-        idle = self.session.nodes.idle[CPU, row] + task.template.request[CPU]  # the pod is already counted there
-        return int(self._gradient(task, ask, np.array([idle]), self.cards.left[row : row + 1])[0].argmax())
+        request = float(task.template.request[CPU])
+        idle = self.session.nodes.idle_cells[CPU][row] + request  # the pod is already counted there
+        by_card = self._growth.by_card(self.cards.left[row].tolist(), idle, request, ask.milli)
+        ratings = [-1 if growth == inf else _rating(growth) for growth in by_card]
+        return ratings.index(max(ratings))
 
-    def _gradient(self, task: Task, ask: Ask, cpu: Column, left: Lefts) -> Lefts:
-        """The ratings: [n, card] by the card of which a part is taken; [n, 1] for whole cards, or none."""
-        before = self.typical.fragments(cpu, left)[:, None]
-        rest = cpu - task.template.request[CPU]
-        if not ask.cards or not ask.is_share:
-            return _rated(before - self.typical.after_whole(rest, left, ask)[:, None])
-        rated = _rated(before - self.typical.after_share(rest, left, ask.milli))
-        return np.where(left >= ask.milli, rated, -1.0)
+    def _states(self, nodes: View) -> Scores:
+        return np.array([self._growth.state(left) for left in shown(nodes, self.cards.left).tolist()], float)
 
 
-def _rated(gain: Lefts) -> Lefts:
-    found: Lefts = np.floor(100.0 / (1.0 + np.exp(-gain / SCALE)))
-    return found
+def _rating(growth: float) -> int:
+    return 99 - bisect_left(ENDS, growth)
