@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heappush, heappushpop
-from typing import Protocol
+from typing import Any, Protocol
 
 from pumice.scheduler.model import Cluster
 from pumice.simulate.job_runs import Life
@@ -15,8 +15,9 @@ from pumice.simulate.workload import Amounts, amounts_of
 RESOURCES = Amounts._fields
 SHORTEST_S = 10.0  #: shorter jobs count as this long in the bounded slowdown
 LONGEST = 10  #: how many of the longest waits are kept
-STATES = ("waiting", "running")
-COUNTED, ONE = ("",), (1.0,)  #: of a series that counts jobs: the resource, and by how much one job changes it
+STATES = ("waiting", "running")  #: of jobs that are counted over time
+NOTHING = Amounts()
+MOST_CHANGES = 4096  #: changes of signals that are remembered
 
 Sink = Callable[[Row], None]
 
@@ -75,7 +76,7 @@ class Record:
         self._event = event
         self._rows = RowsInOrder(job)
         self._spill = Spill()
-        self._signals: dict[tuple[str, str, str], tuple[Signal, Signal]] = {}  #: the signals of a queue, and of the cluster
+        self._changes: dict[tuple[Any, ...], list[tuple[Signal, float]]] = {}  #: what one event changes, by what it depends on
 
     @property
     def queues(self) -> list[str]:
@@ -106,26 +107,25 @@ class Record:
         self.now = now
         self.series.advance(now)
 
-    def _add(self, series: str, queue: str, amounts: Iterable[float], sign: int = 1, resources: Iterable[str] = RESOURCES) -> None:
-        """Increase the values of a series for some resources, of the queue and of the cluster."""
-        for resource, amount in zip(resources, amounts, strict=True):
-            if amount:
-                signals = self._signals.get((series, resource, queue)) or self._new_signals(series, resource, queue)
-                Signal.add_to_each(signals, self.now, sign * amount)
-
-    def _new_signals(self, series: str, resource: str, queue: str) -> tuple[Signal, Signal]:
-        keys = SeriesKey(series, resource, queue), SeriesKey(series, resource)
-        found = self._signals[series, resource, queue] = self.series.signal(keys[0], self.now), self.series.signal(keys[1], self.now)
-        return found
-
-    def _count(self, life: Life, state: str) -> None:
-        """Give the job another state, and count the jobs in each state."""
-        queue = life.work.queue
-        if life.state in STATES:
-            self._add(life.state, queue, ONE, -1, COUNTED)
+    def _change(self, life: Life, state: str, series: str = "", amounts: Amounts = NOTHING, sign: int = 1) -> None:
+        """Give the job another state, and increase a series by the amounts: in the signals of its queue and of the cluster."""
+        case = life.work.queue, life.state, state, series, amounts, sign
+        changes = self._changes.get(case)
+        if changes is None:
+            if len(self._changes) >= MOST_CHANGES:
+                self._changes.clear()
+            changes = self._changes[case] = [*self._changed(*case)]
+        Signal.change_each(changes, self.now)
         life.state = state
-        if state in STATES:
-            self._add(state, queue, ONE, 1, COUNTED)
+
+    def _changed(
+        self, queue: str, before: str, after: str, series: str, amounts: Amounts, sign: int
+    ) -> Iterator[tuple[Signal, float]]:
+        states = [(state, "", by) for state, by in ((before, -1.0), (after, 1.0)) if state in STATES and before != after]
+        for name, resource, more in [*states, *((series, *each) for each in zip(RESOURCES, amounts, strict=True))]:
+            if more:
+                for key in (SeriesKey(name, resource, queue), SeriesKey(name, resource)):
+                    yield self.series.signal(key, self.now), more if name in STATES else sign * more
 
     def capacity(self, cluster: Cluster) -> None:
         for name, value in zip(RESOURCES, counted(cluster, cluster.nodes.total()), strict=True):
@@ -148,8 +148,7 @@ class Record:
                 values[work.queue] = Values(self._spill)
         self.gauges.came(work.queue, work.roles)
         life.state = ""
-        self._count(life, "waiting")
-        self._add("asked", work.queue, life.total)
+        self._change(life, "waiting", "asked", life.total)
         self._event((self.now, "submit", work.name, work.queue, "", life.pods, ""))
 
     def started(self, life: Life, tasks: Collection[Placed], *, first: bool) -> None:
@@ -158,13 +157,13 @@ class Record:
             wait = self.now - work.submit
             self.waits[work.queue].append(wait)
             self.longest.add(life, wait)
-        self._count(life, "running")
-        self._hold(life, tasks, 1)
+        self._change(life, "running", "held", self._held(life, tasks))
         self._on_nodes("start", life, tasks)
 
     def stopped(self, life: Life, tasks: Collection[Placed], done: float, *, kept: float) -> None:
         """Record that pods which ran for `done` seconds hold nothing more; the work of `kept` seconds is not lost."""
-        amounts = self._hold(life, tasks, -1)
+        amounts = self._held(life, tasks)
+        self._change(life, life.state, "held", amounts, -1)
         if not life.work.measured:
             return
         good, lost = self.goodput[life.work.queue], self.lost[life.work.queue]
@@ -172,14 +171,12 @@ class Record:
             good[index] += amount * kept
             lost[index] += amount * (done - kept)
 
-    def _hold(self, life: Life, tasks: Collection[Placed], sign: int) -> list[float]:
-        """Record that these pods hold their resources from now on (`sign` 1), or no longer (-1). Return the amounts of all together."""
-        if len(life.work.roles) == 1:
-            held = [amount * len(tasks) for amount in amounts_of(life.work.roles[0])]
-        else:
-            held = [sum(amounts) for amounts in zip(*(life.amount(int(task.name.rpartition("-")[2])) for task in tasks), strict=True)]
-        self._add("held", life.work.queue, held, sign)
-        return held
+    def _held(self, life: Life, tasks: Collection[Placed]) -> Amounts:
+        """The resources that these pods hold together."""
+        roles = life.work.roles
+        if len(roles) > 1:
+            return Amounts(*map(sum, zip(*(life.amount(int(task.name.rpartition("-")[2])) for task in tasks), strict=True)))
+        return life.total if len(tasks) == life.pods else Amounts(*(amount * len(tasks) for amount in amounts_of(roles[0])))
 
     def evicted(self, life: Life, tasks: Sequence[Placed], action: str, beneficiary: str = "") -> None:
         self.evictions[life.work.queue] += len(tasks) if life.work.measured else 0
@@ -198,17 +195,16 @@ class Record:
     def returned(self, life: Life) -> None:
         """Record that evicted pods of the job wait again."""
         if not life.runs:
-            self._count(life, "waiting")
+            self._change(life, "waiting")
 
     def ended(self, life: Life, state: str) -> None:
         work = life.work
-        self._count(life, state)
+        self._change(life, state, "asked", life.total, -1)
         if work.measured:
             self.ended_last = self.now
             turnaround = self.now - work.submit
             self.turnarounds[work.queue].append(turnaround)
             self.slowdowns[work.queue].append(slowdown(turnaround, work.run))
-        self._add("asked", work.queue, life.total, -1)
         self._event((self.now, "kill" if state == "killed" else "end", work.name, work.queue, "", life.pods, ""))
         self._finish(life)
 

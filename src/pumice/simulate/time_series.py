@@ -49,13 +49,14 @@ class Signal:
             self.peak = value
 
     @staticmethod
-    def add_to_each(signals: Iterable["Signal"], now: float, more: float) -> None:
-        """Increase the values of several signals."""
-        for signal in signals:
-            signal._integral += signal.value * (now - signal._since)
-            signal._since, signal.value = now, signal.value + more
-            if signal.value > signal.peak:
-                signal.peak = signal.value
+    def change_each(changes: Iterable[tuple["Signal", float]], now: float) -> None:
+        """Increase the value of each of these signals by its number."""
+        for signal, more in changes:
+            before = signal.value
+            signal._integral += before * (now - signal._since)
+            signal._since, signal.value = now, (value := before + more)
+            if value > signal.peak:
+                signal.peak = value
 
     def integral(self, now: float) -> float:
         return self._integral + self.value * (now - self._since)
