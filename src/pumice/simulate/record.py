@@ -118,9 +118,7 @@ class Record:
         Signal.change_each(changes, self.now)
         life.state = state
 
-    def _changed(
-        self, queue: str, before: str, after: str, series: str, amounts: Amounts, sign: int
-    ) -> Iterator[tuple[Signal, float]]:
+    def _changed(self, queue: str, before: str, after: str, series: str, amounts: Amounts, sign: int) -> Iterator[tuple[Signal, float]]:
         states = [(state, "", by) for state, by in ((before, -1.0), (after, 1.0)) if state in STATES and before != after]
         for name, resource, more in [*states, *((series, *each) for each in zip(RESOURCES, amounts, strict=True))]:
             if more:

@@ -26,6 +26,7 @@ from pumice.api.annotations import (
     OLD_SLA_WAITING_TIME,
     PREEMPTABLE,
     QUEUE_GATE,
+    REVOCABLE_ZONE,
     SLA_WAITING_TIME,
 )
 from pumice.api.meta import Metadata
@@ -36,13 +37,11 @@ from pumice.scheduler.model.inqueue_promises import NO_PROMISES, fitted
 from pumice.scheduler.model.rare_attributes import NOTHING, Seldom, unusual
 from pumice.scheduler.model.resources import (
     FEW_READ,
-    MOST_OF_MANY,
     MOST_SHARED,
     Dimensions,
     Sum,
     Vector,
     as_vector,
-    beyond,
     no_sum,
     one_text,
     unpacked,
@@ -67,6 +66,8 @@ class Counts(dict[int, int]):
         return 0
 
 
+#: labels and annotations of PodGroups that few of them have
+OF_JOBS = frozenset([PREEMPTABLE, REVOCABLE_ZONE, SLA_WAITING_TIME, OLD_SLA_WAITING_TIME, ALLOCATED_HYPERNODE, HELD_PLACES])
 NO_COUNTS = Counts()  #: one for all jobs that only wait
 
 
@@ -134,18 +135,26 @@ class Job:
         meta = group.metadata if group else None
         policies = (spec.sub_group_policy if spec else None) or ()
         annotations, labels = (meta.annotations if meta else None) or NOTHING, (meta.labels if meta else None) or NOTHING
+        minimum = spec.min_resources if spec else None
         self.min_member = (spec.min_member if spec else None) or 0
         self.created = meta.created if meta else 0.0
-        self.has_min_resources = spec is not None and spec.min_resources is not None
-        self.least = dimensions.packed(spec.min_resources if spec else None)  #: `min_resources`
-        self.preemptable = flag(annotations, labels, PREEMPTABLE, default=False)
+        self.has_min_resources = minimum is not None
+        self.least, without_bound = dimensions.packed(minimum)  #: `min_resources`
         self.annotations = annotations
         self.phase = (group.status.phase if group else None) or PENDING
+        self.preemptable = False
+        estimate = _seconds(annotations.get(ESTIMATE))
+        is_usual = OF_JOBS.isdisjoint(annotations) and OF_JOBS.isdisjoint(labels) and not (policies or without_bound or self.seldom)
+        if is_usual and not (spec is not None and (spec.min_task_member or spec.network_topology)):
+            if estimate is not None:
+                self.estimate = estimate
+            return
+        self.preemptable = flag(annotations, labels, PREEMPTABLE, default=False)
         self.seldom = unusual(
             Job,
-            beyond=beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions),
+            beyond=without_bound,
             waiting_time=_waiting_time(annotations),
-            estimate=_seconds(annotations.get(ESTIMATE)),
+            estimate=estimate,
             role_minimum=(spec.min_task_member if spec else None) or NOTHING,
             zone=revocable_zone(annotations),
             never_preempted=annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)) is not None and not self.preemptable,

@@ -123,7 +123,7 @@ def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
     """The container statuses, by name, that grant other resources than are requested, and whether the requested resize is infeasible; None
     if there are no such statuses. A kubelet states for every running container what it grants."""
     statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
-    if not any(s.allocated_resources or s.resources for s in statuses):
+    if not statuses or not any(s.allocated_resources or s.resources for s in statuses):
         return None
     asked = {each.name: _requests(each) for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))}
     applied = {s.name: s for s in statuses if _grants_other(s, asked.get(s.name, {}))}

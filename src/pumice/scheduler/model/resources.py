@@ -84,7 +84,7 @@ class Dimensions:
         self.width = WIDTH
         self.ignored = frozenset(ignored)
         self.widened: list[Callable[[], None]] = []
-        self._packed: dict[tuple[object, ...], bytes] = {}
+        self._packed: dict[tuple[object, ...], tuple[bytes, str]] = {}
 
     def column(self, name: str, *, offered: bool = False) -> int | None:
         """The column of a resource name; a new name gets one. None if the name is no resource of scheduling, or if there are too many
@@ -114,14 +114,17 @@ class Dimensions:
                 found[column] = bounded(quantity.whole if in_units(name) else quantity.milli, most)
         return found
 
-    def packed(self, resources: Mapping[str, Quantity] | None) -> bytes:
-        """The vector of these resources in less memory. As a rule equal resources give the same object."""
-        items = (resources or {}).items()
+    def packed(self, resources: Mapping[str, Quantity] | None) -> tuple[bytes, str]:
+        """The vector of these resources in less memory, and the first amount that is `beyond` its bound. As a rule equal resources give
+        the same objects."""
+        if not resources:
+            return b"", ""
+        items = resources.items()
         found = self._packed.get((len(self.names), *items))
         if found is None:
             if len(self._packed) >= MOST_SHARED:
                 self._packed.clear()
-            found = packed(self.vector(resources))
+            found = packed(self.vector(resources)), beyond(resources, MOST_OF_MANY, self)
             self._packed[len(self.names), *items] = found
         return found
 

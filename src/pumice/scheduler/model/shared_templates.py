@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.pod import Pod, PodSpec
 from pumice.scheduler.model.pod_request import resize_state
-from pumice.scheduler.model.resources import Dimensions, one_text
+from pumice.scheduler.model.resources import FEW_READ, Dimensions, one_text
 from pumice.scheduler.model.template import Template, volumes_that_matter, written
 
 FEW = 1000  #: so few of a kind are not worth a search
@@ -37,36 +37,36 @@ class Pairs(Mapping[str, str]):
     the others are shared by the pods of an owner. Dictionaries would take three times the memory.
     """
 
-    __slots__ = ("_own", "_places", "_values")
+    __slots__ = ("_own", "_values", "places")
 
     def __init__(self, places: dict[str, int], values: tuple[str, ...], own: str = "") -> None:
-        """`places`: by name, the place of the value; that of `own` is -1."""
-        self._places, self._values, self._own = places, values, own
+        """`places`: by name, the place of the value; that of `own` is -1. Whoever looks for a few names looks there."""
+        self.places, self._values, self._own = places, values, own
 
     def __hash__(self) -> int:
         return id(self)
 
     def __getitem__(self, name: str) -> str:
-        place = self._places[name]
+        place = self.places[name]
         return self._own if place < 0 else self._values[place]
 
     def get(self, name: str, default: Any = None) -> Any:
-        place = self._places.get(name)
+        place = self.places.get(name)
         if place is None:
             return default
         return self._own if place < 0 else self._values[place]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self.places
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self.places)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.places)
 
     def items(self) -> ItemsView[str, str]:
-        return {name: self[name] for name in self._places}.items()
+        return {name: self[name] for name in self.places}.items()
 
 
 NO_PAIRS = Pairs({}, ())
@@ -81,6 +81,7 @@ class Shared:
         self._dimensions = dimensions
         self._templates: dict[bytes, Template] = {}
         self._latest: tuple[PodSpec, Template] | None = None  #: often also that of the next pod
+        self._by_spec: dict[int, tuple[PodSpec, Template]] = {}  #: by the identity of a pod's spec, which simulated pods share
         self._pairs: dict[int, Pairs] = {}  #: by their hash, which takes less memory than they do
         self._most_templates = self._most_pairs = FEW  #: if there are more, unused ones are searched for
         self._of_gang = NO_PAIRS  #: the annotations of the latest pod that names its PodGroup
@@ -88,8 +89,11 @@ class Shared:
         self._values: tuple[str, ...] = ()  #: those of the latest pairs
 
     def template(self, pod: Pod) -> Template:
-        spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec), scheduling_group=None)
         is_plain = not pod.status.charges and resize_state(pod) is None
+        same = self._by_spec.get(id(pod.spec)) if is_plain else None
+        if same is not None and same[0] is pod.spec and same[1].namespace == pod.metadata.namespace:
+            return same[1]
+        spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec), scheduling_group=None)
         if is_plain and self._latest is not None:
             before, latest = self._latest
             if latest.namespace == pod.metadata.namespace and before == spec:
@@ -102,7 +106,9 @@ class Shared:
                 self._most_templates = _without_unused(self._templates)
             known = self._templates[key] = Template(bare, self._dimensions, key)
         if is_plain:
-            self._latest = spec, known
+            if len(self._by_spec) >= FEW_READ:
+                self._by_spec.clear()
+            self._latest, self._by_spec[id(pod.spec)] = (spec, known), (pod.spec, known)
         return known
 
     def pairs(self, pairs: dict[str, str] | None, before: Pairs = NO_PAIRS) -> Pairs:
@@ -114,7 +120,7 @@ class Shared:
         if not OF_ONE_POD.isdisjoint(pairs):
             return self._made(pairs)
         if GROUP_NAME in pairs:  # those of a gang, whose pods come one after another as a rule
-            if self._of_gang.items() != pairs.items():
+            if self._of_gang.get(GROUP_NAME) != pairs[GROUP_NAME] or self._of_gang.items() != pairs.items():
                 self._of_gang = self._made(pairs)
             return self._of_gang
         key = hash(frozenset(pairs.items()))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 SPREADING_KINDS = ("ReplicationController", "ReplicaSet", "StatefulSet")
+OF_TASKS = frozenset([TASK_SPEC, TASK_PRIORITY, PREEMPTABLE])  #: labels and annotations that few pods have
 TRUE_WORDS = frozenset(["1", "t", "T", "true", "TRUE", "True"])
 
 
@@ -71,13 +72,14 @@ class Task:
         self.annotations = annotations
         self.number = number  #: order of arrival
         self.job: Job | None = None
-        if group := group_of(pod):
-            self.group = group
         self.created = meta.created
         self.owner = owner_of(pod)  #: kind and name of the pod's controller; empty for none
-        self.role = annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
-        self.priority = _priority(pod, annotations)
-        self.preemptable = flag(annotations, labels, PREEMPTABLE, default=True)
+        self.role, self.preemptable = "", True
+        self.priority = 1 if pod.spec.priority is None else pod.spec.priority
+        if not (OF_TASKS.isdisjoint(annotations.places) and OF_TASKS.isdisjoint(labels.places)):
+            self.role = annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
+            self.priority = _overridden(self.priority, annotations)
+            self.preemptable = flag(annotations, labels, PREEMPTABLE, default=True)
         self.status = status.PENDING
         self.evicted = False  #: evicted by the present session: still on its node, but hidden from filters
         self.node = -1  #: row in the node table, -1 if the task has no node or its node is unknown
@@ -86,22 +88,28 @@ class Task:
 
     def read_state(self, pod: Pod) -> None:
         """Read what may change in a pod while its template stays the same. The status is set by the cluster."""
-        self.started = instant_or(pod.status.start_time, None)
+        state = pod.status
+        self.started = instant_or(state.start_time, None)
         self.placed_at: float | None = None  #: when PodScheduled became true
+        self.seldom = NOTHING
+        if not (state.conditions or state.nominated_node_name or pod.spec.scheduling_group or pod.spec.resource_claims):
+            if pod.metadata.deletion_timestamp:
+                self.deleting = True
+            return
         disrupted, resize_deferred, ended = False, False, None
-        for condition in pod.status.conditions or ():
+        for condition in state.conditions or ():
             if condition.type == "DisruptionTarget":
                 disrupted = condition.status == "True" and condition.reason == "PreemptionByScheduler"
             elif condition.type == "PodResizePending":
                 resize_deferred = condition.reason == "Deferred"
             elif condition.type == "PodScheduled" and condition.status == "True":
                 self.placed_at = instant_or(condition.last_transition_time, None)
-            elif condition.type == "Ready" and condition.status == "False" and pod.status.phase in ("Succeeded", "Failed"):
+            elif condition.type == "Ready" and condition.status == "False" and state.phase in ("Succeeded", "Failed"):
                 ended = instant_or(condition.last_transition_time, None)
         self.seldom = unusual(
             Task,
-            group=self.group,
-            nominated=pod.status.nominated_node_name or "",
+            group=group_of(pod),
+            nominated=state.nominated_node_name or "",
             deleting=bool(pod.metadata.deletion_timestamp),
             disrupted=disrupted,
             resize_deferred=resize_deferred,
@@ -194,13 +202,14 @@ def owner_of(pod: Pod) -> str:
     return one_text(f"{owner.kind}/{owner.name}") if owner is not None else ""
 
 
-def _priority(pod: Pod, annotations: Mapping[str, str]) -> int:
+def _overridden(priority: int, annotations: Mapping[str, str]) -> int:
+    """The priority in the annotations, if there is one, else the given one."""
     if TASK_PRIORITY in annotations:
         with suppress(ValueError):
             override = int(annotations[TASK_PRIORITY], 10)
             if -(2**31) <= override < 2**31:
                 return override
-    return 1 if pod.spec.priority is None else pod.spec.priority
+    return priority
 
 
 def as_pod(task: Task) -> Pod:
