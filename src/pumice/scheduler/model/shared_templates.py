@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.pod import Pod, PodSpec
 from pumice.scheduler.model.pod_request import resize_state
-from pumice.scheduler.model.resources import FEW_READ, Dimensions, one_text
+from pumice.scheduler.model.resources import Dimensions, one_text
 from pumice.scheduler.model.template import Template, volumes_that_matter, written
 
 FEW = 1000  #: so few of a kind are not worth a search
+MOST_SPECS = 16  #: that are known by their identity
 
 
 #: Labels whose value is that of one pod of its owner. Who has one has labels like no other pod, so that nobody shares them.
@@ -106,7 +107,7 @@ class Shared:
                 self._most_templates = _without_unused(self._templates)
             known = self._templates[key] = Template(bare, self._dimensions, key)
         if is_plain:
-            if len(self._by_spec) >= FEW_READ:
+            if len(self._by_spec) >= MOST_SPECS:
                 self._by_spec.clear()
             self._latest, self._by_spec[id(pod.spec)] = (spec, known), (pod.spec, known)
         return known
