@@ -108,7 +108,7 @@ def test_nodes_that_come_and_go_for_ever_make_nothing_longer() -> None:
 def test_minimums_that_are_all_different_are_not_kept_for_ever() -> None:
     dimensions = cluster().dimensions
     for milli in range(2 * MOST_SHARED):
-        found = dimensions.packed({"cpu": quantity(f"{milli}m")})
+        found, _ = dimensions.packed({"cpu": quantity(f"{milli}m")})
     assert unpacked(found, 1)[0] == 2 * MOST_SHARED - 1
     assert len(dimensions._packed) <= MOST_SHARED
 

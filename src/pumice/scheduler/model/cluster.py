@@ -187,7 +187,8 @@ class Cluster(KeptSums):
         return shadow.metadata.name
 
     def is_ending(self, namespace: str) -> bool:
-        found = self.of("Namespace").get(namespace)
+        known = self.objects.get("Namespace")
+        found = known.get(namespace) if known else None
         return found is not None and found.metadata.deletion_timestamp is not None
 
     def _stop_or_release(self, namespace: str) -> None:
@@ -209,8 +210,8 @@ class Cluster(KeptSums):
             self.stopped[task.uid] = task
             fresh = status.RELEASING
         if group and (task.template.scheduler_name in self.schedulers or node_name):
-            job = self.job(f"{task.namespace}/{group}")
-            task.job = job
+            uid = f"{task.template.namespace}/{group}"
+            task.job = job = self.jobs.get(uid) or self.job(uid)
             job.add(task)
         if task.group:
             self.members.setdefault(task.group, {})[task.uid] = task
@@ -278,10 +279,11 @@ class Cluster(KeptSums):
                 index.reread(job)
         self._rank(job, group)
         self._count_tiers(job, 1)
-        queue = self.queue(group.spec.queue or self.default_queue)
-        job.queue = queue
+        name = group.spec.queue or self.default_queue
+        job.queue = queue = self.queues.get(name) or self.queue(name)
         queue.jobs[job.uid] = job
-        queue.add(job)
+        if job.tasks:
+            queue.add(job)
         self.changed[job.uid] = self._stale[job.uid] = job
         if job.phase == PENDING:
             self.not_enqueued[job.uid] = job
@@ -294,9 +296,9 @@ class Cluster(KeptSums):
         self.report_again(job)
 
     def _expect(self, job: Job) -> None:
-        if job.held_places:
+        if job.seldom and job.held_places:
             self.expecting[job.uid] = job
-        else:
+        elif self.expecting:
             self.expecting.pop(job.uid, None)
 
     def _unlink(self, job: Job) -> None:
@@ -309,14 +311,15 @@ class Cluster(KeptSums):
         self._elastic.pop(job.uid, None)
         if queue is not None:
             withdraw_promises(job)
-            queue.take(job)
+            if job.tasks:
+                queue.take(job)
             del queue.jobs[job.uid]
             job.queue = None
             self._drop_if_unused(queue)
 
     def _count_tiers(self, job: Job, sign: int) -> None:
         """Count the names of tiers that a job has. Where there are no HyperNodes, other names are other domains."""
-        for name in job.tier_names:
+        for name in job.tier_names if job.seldom else ():
             count = self.tier_names.get(name, 0) + sign
             self.tier_names[name] = count
             if count == max(sign, 0):
@@ -325,12 +328,10 @@ class Cluster(KeptSums):
                 del self.tier_names[name]
 
     def _drop_if_empty(self, job: Job) -> None:
-        if job.tasks:
-            return
-        if job.is_shadow:
-            self._unlink(job)
-            job.group = None
-        if not job.has_group:
+        if not job.tasks and (not job.has_group or job.is_shadow):
+            if job.has_group:
+                self._unlink(job)
+                job.group = None
             self.jobs.pop(job.uid, None)
 
     def _drop_if_unused(self, queue: Queue) -> None:
@@ -357,8 +358,9 @@ class Cluster(KeptSums):
 
     def _rank(self, job: Job, group: PodGroup | None) -> None:
         name = group.spec.priority_class_name if group else None
-        named = self.of("PriorityClass").get(name or "")
-        job.priority = named.value if named else self.default_priority
+        known = self.objects.get("PriorityClass")
+        named = known.get(name) if known and name else None
+        job.priority = named.value if named else self.default_priority if known else 0
 
     @property
     def default_priority(self) -> int:

@@ -143,7 +143,7 @@ class Job:
         self.annotations = annotations
         self.phase = (group.status.phase if group else None) or PENDING
         self.preemptable = False
-        estimate = _seconds(annotations.get(ESTIMATE))
+        estimate = _seconds(annotations.get(ESTIMATE)) if annotations else None
         is_usual = OF_JOBS.isdisjoint(annotations) and OF_JOBS.isdisjoint(labels) and not (policies or without_bound or self.seldom)
         if is_usual and not (spec is not None and (spec.min_task_member or spec.network_topology)):
             if estimate is not None:
@@ -183,8 +183,9 @@ class Job:
 
     @group.setter
     def group(self, group: PodGroup | None) -> None:
-        self._about = self._rest = b""
-        if group is not None:
+        if group is None:
+            self._about = self._rest = b""
+        else:
             self._about = _shared(pack(replace(group.metadata, name="", namespace=None)))
             self._rest = _shared(pack((group.spec, group.status)))
 
@@ -254,12 +255,12 @@ class Job:
 
     def add(self, task: Task) -> None:
         self.tasks[task.uid] = task
-        if self._subjobs is not None:
+        if self.seldom and self._subjobs is not None:
             self._subjobs.add(task)
 
     def remove(self, task: Task) -> None:
         del self.tasks[task.uid]
-        if self._subjobs is not None:
+        if self.seldom and self._subjobs is not None:
             self._subjobs.remove(task)
 
     def enter(self, task: Task) -> None:

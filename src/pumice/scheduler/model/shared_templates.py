@@ -104,6 +104,7 @@ class Shared:
         known = self._templates.get(key)
         if known is None:
             if len(self._templates) >= self._most_templates:
+                self._by_spec.clear()
                 self._most_templates = _without_unused(self._templates)
             known = self._templates[key] = Template(bare, self._dimensions, key)
         if is_plain:
