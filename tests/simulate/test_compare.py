@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.simulate.inputs import NAMED
-from pumice.simulate.policy_comparison import interval
+from pumice.simulate.lower_bounds import Bounds
+from pumice.simulate.policy_comparison import ComparedRun, compare, interval
 from pumice.simulate.result_conditions import condition_of
 from pumice.simulate.result_sentences import of_policies
 from tests.simulate.playing import swf
@@ -49,6 +50,19 @@ def test_two_processes_write_the_bytes_of_one_and_what_was_interrupted_goes_on(t
     interrupted.rename(interrupted.with_suffix(".json.part"))
     again = CliRunner().invoke(cli, [*words, "--processes", "1", "--out", str(tmp_path / "2")], catch_exceptions=False)
     assert again.stdout == said[0] and again.stderr.count(": done") == 1 and interrupted.read_bytes() == two[interrupted.name]
+
+
+def test_a_policy_that_is_named_twice_is_played_once(tmp_path: Path) -> None:
+    words = ["compare", "--workload", f"swf:{swf(tmp_path / 'w.swf', BY_HAND).path}", "--policy", "FIFO", "--processes", "1", "-o", "json"]
+    once, twice = (CliRunner().invoke(cli, [*words, *more], catch_exceptions=False) for more in ([], ["--policy", "FIFO"]))
+    assert (twice.stdout, twice.stderr) == (once.stdout, "FIFO, seed 0: done\n")
+
+
+def test_bounds_are_found_beside_the_simulations_by_whoever_plays(tmp_path: Path) -> None:
+    works = [ComparedRun(f"swf:{swf(tmp_path / 'w.swf', BY_HAND).path}", None, None, policy, 0) for policy in ("FIFO", "EASY")]
+    bounds: dict[int, Bounds] = {}
+    assert [each["policy"] for each in compare(works, processes=2, bounds=bounds)] == ["FIFO", "EASY"]
+    assert bounds == {0: works[0].bounds(whole_gangs=True)} and bounds[0].makespan > 0
 
 
 @pytest.mark.parametrize("changed", ["workload", "policy", "plugin"])

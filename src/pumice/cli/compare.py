@@ -8,9 +8,10 @@ import click
 from pumice.api import did_you_mean
 from pumice.cli.tables import complain, print_table, say
 from pumice.simulate.compare_report import compare_report, with_interval
+from pumice.simulate.lower_bounds import Bounds
 from pumice.simulate.measure_units import MEANINGS
 from pumice.simulate.outputs import as_json
-from pumice.simulate.policy_comparison import ComparedRun, compare as play, floors, table
+from pumice.simulate.policy_comparison import ComparedRun, compare as play, table
 from pumice.simulate.result_conditions import Measured, condition_of
 from pumice.simulate.result_sentences import change, of_bounds, of_policies
 from pumice.simulate.scenario import Summary
@@ -61,13 +62,14 @@ def compare(
     conditions = [condition_of(text) for text in asserted]
     run = kind_of_run(whole)
     works = [run(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)]
-    summaries = play(works, out, processes, lambda work: say(f"{work.policy}, seed {work.seed}: done", err=True), dask)
-    rows, bounds = table(summaries), floors(works)
+    bounds: dict[int, Bounds] = {}
+    summaries = play(works, out, processes, lambda work: say(f"{work.policy}, seed {work.seed}: done", err=True), dask, bounds)
+    rows = table(summaries)
     below = of_bounds(summaries, bounds)
     if out:
         Path(out, "report.html").write_text(compare_report(rows, summaries, below), encoding="utf-8")
     if output == "json":
-        floor = [{"seed": seed, **found._asdict()} for seed, found in bounds.items()]
+        floor = [{"seed": seed, **found._asdict()} for seed, found in sorted(bounds.items())]
         say(as_json({"comparison": rows, "simulations": summaries, "bounds": floor}), nl=False)
     else:
         below += [f"Side by side, with charts: {Path(out, 'report.html')}"] if out else []

@@ -78,25 +78,44 @@ class ComparedRun:
         return simulate(scenario, out, jobs=rows, player=self.player)
 
 
+@dataclass(frozen=True)
+class BoundsOfRun:
+    """Lower bounds of a run, found beside the simulations."""
+
+    run: ComparedRun
+    whole_gangs: bool
+
+    def play(self) -> Bounds:
+        return self.run.bounds(whole_gangs=self.whole_gangs)
+
+
 def compare(
     works: Iterable[ComparedRun],
     out: str | None = None,
     processes: int | None = None,
     done: Callable[[ComparedRun], None] = lambda work: None,
     dask: str | None = None,
+    bounds: dict[int, Bounds] | None = None,
 ) -> list[Summary]:
-    """The summaries of all simulations, in the order of `works`. `done` is called with each simulation that has finished. `dask` is the
-    address of a Dask cluster that runs them, instead of processes here. Raises InputError."""
-    listed = list(works)
+    """The summaries of all simulations, in the order of `works`; one that is named twice is played once. `done` is called with each that
+    has finished. `dask` is the address of a Dask cluster that runs them, instead of processes here. `bounds` gets lower bounds for what the
+    policies are compared in, by seed. Raises InputError."""
+    listed = list(dict.fromkeys(works))
     paths = _paths(out, listed) if out else {}
     found = {work: msgspec.json.decode(path.read_bytes()) for work, path in paths.items() if path.is_file()}
-    left = [work for work in listed if work not in found]
+    left: list[ComparedRun | BoundsOfRun] = [work for work in listed if work not in found]
+    if bounds is not None:  # these are less work than simulations: they come last, for whoever is done first
+        whole_gangs = all(each.starts_gangs_whole for each in listed)
+        left += [BoundsOfRun(run, whole_gangs) for run in {work.seed: work for work in listed}.values()]
     with Crew(processes, dask) as crew:
-        for work, summary in crew.play(left):
-            found[work] = summary
-            if work in paths:
-                _keep(paths[work], summary)
-            done(work)
+        for work, result in crew.play(left):
+            if isinstance(work, ComparedRun):
+                found[work] = result
+                if work in paths:
+                    _keep(paths[work], result)
+                done(work)
+            elif bounds is not None:
+                bounds[work.run.seed] = result
     return [found[work] for work in listed]
 
 
@@ -128,13 +147,6 @@ def interval(values: list[float]) -> tuple[float, float]:
     freedom = len(values) - 1
     factor = STUDENT[freedom - 1] if freedom <= len(STUDENT) else 1.96
     return fmean(values), factor * stdev(values) / sqrt(len(values))
-
-
-def floors(works: Iterable[ComparedRun]) -> dict[int, Bounds]:
-    """Lower bounds for what the policies are compared in, by seed. Raises InputError."""
-    listed = list(works)
-    whole_gangs = all(each.starts_gangs_whole for each in listed)
-    return {each.seed: each.bounds(whole_gangs=whole_gangs) for each in {work.seed: work for work in listed}.values()}
 
 
 def table(summaries: list[Summary]) -> list[dict[str, Any]]:

@@ -19,9 +19,9 @@ INTERRUPT = frozenset([signal.SIGINT])
 
 
 class Playable(Protocol):
-    """A simulation that is described by plain values."""
+    """A simulation, or something else to find out, that is described by plain values."""
 
-    def play(self) -> dict[str, Any]: ...
+    def play(self) -> Any: ...
 
 
 P = TypeVar("P", bound=Playable)
@@ -43,8 +43,8 @@ class Crew:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def play(self, works: Sequence[P]) -> Iterator[tuple[P, dict[str, Any]]]:
-        """Run the simulations, and yield each with its summary as soon as it has finished. Raises InputError."""
+    def play(self, works: Sequence[P]) -> Iterator[tuple[P, Any]]:
+        """Run the simulations, and yield each with its result as soon as it has finished. Raises InputError."""
         if not self._dask and self._submit is None and (self._processes == 1 or len(works) < 2):
             yield from ((work, work.play()) for work in works)
             return
