@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from pumice.api.annotations import ESTIMATE
+from pumice.api.times import Duration
 from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
@@ -15,6 +17,8 @@ from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES
 from pumice.scheduler.framework.observer import SILENT, Observer, Reader, Silent, Stage
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import PluginOption, Policy
+from pumice.scheduler.model.past_shares import PastUsageArgs
+from pumice.scheduler.plugins.volcano.drf import Drf
 from pumice.scheduler.plugins.volcano.overcommit import Overcommit, OvercommitArgs
 from pumice.testing import NOW, Builder, cluster, node, pod, podgroup, queue
 from pumice.testing.scene import policy
@@ -45,6 +49,10 @@ def job(name: str, pods: int = 1) -> list[Builder]:
     return [podgroup(name, pods).needs(cpu=pods), *pod(name).gang(name).cpu(1).times(pods)]
 
 
+def job_of(name: str, cpus: int) -> list[Builder]:
+    return [podgroup(name).needs(cpu=cpus), pod(name).gang(name).cpu(cpus)]
+
+
 def decided(then: Iterable[Builder], by: Policy = VOLCANO, observer: Observer = SILENT, *, promised: int = 1) -> tuple[Decisions, bool]:
     """The decisions about what comes when a first job runs, and whether they were made without a session. `promised`: the CPUs that the
     first job may have in all."""
@@ -68,6 +76,13 @@ def test_a_newcomer_that_waits_alone_is_placed_without_a_session() -> None:
     assert [bind.task.name for bind in decisions.binds] == ["second-0"]
     assert is_short
     assert [(group.job.name, group.phase) for group in decisions.groups] == [("first", "Running"), ("second", "Inqueue")]
+
+
+def test_newcomers_that_come_together_are_placed_in_the_order_of_their_turns() -> None:
+    short = [podgroup("third").annotation(ESTIMATE, "1m"), pod("third").gang("third").cpu(1)]
+    decisions, is_short = decided([*job("second"), *short], policy("in-order", ["gang", "shortest-first"]))
+    assert [bind.task.job.name for bind in decisions.binds if bind.task.job] == ["third", "second"]
+    assert is_short
 
 
 @pytest.mark.parametrize("by", [policy("in-order", ["gang", "shortest-first"]), policy("allocate", ["predicates"])])
@@ -96,7 +111,15 @@ SESSIONS: dict[str, list[Builder]] = {
     "others were promised the room": [podgroup("promised").needs(cpu=16).admitted(), *job("second")],
     "it takes the last of a resource": [pod("x").cpu(3).on("a"), pod("y").cpu(3).on("b"), pod("z").cpu(9).on("kept"), *job("second")],
     "a pod is on a node that is not known": [podgroup("far").admitted(), pod("far").gang("far").cpu(16).on("c"), *job("second")],
-    "another job waits": [*job("second"), *job("third")],
+    "another job is a gang": [*job("second"), *job("third", 2)],
+    "another job is in another queue": [
+        queue("other"),
+        *job("second"),
+        podgroup("third").queue("other"),
+        pod("third").gang("third").cpu(1),
+    ],
+    "there are many": [each for number in range(33) for each in job(f"other-{number}")],
+    "there is no room for the third": [each for name in ("second", "third", "fourth") for each in job_of(name, 3)],
     "another job may be let in": [podgroup("without-pods").needs(cpu=1), *job("second")],
     "a pod waits for a group": [pod("alone").gang("missing").cpu(1), *job("second")],
     "a pod without a group waits": [pod("alone").cpu(1), *job("second")],
@@ -142,6 +165,12 @@ def test_a_session_decides_for_an_observer_that_sees_it() -> None:
 )
 def test_a_session_decides_by_other_policies(by: Policy) -> None:
     assert not decided(job("second"), by)[1]
+
+
+def test_a_session_decides_in_which_order_newcomers_come_if_past_usage_counts() -> None:
+    by = policy("allocate", ["gang", PluginOption(Drf, PastUsageArgs(half_life=Duration(3600)))])
+    assert decided(job("second"), by)[1]
+    assert not decided([*job("second"), *job("third")], by)[1]
 
 
 def test_a_session_decides_after_one_of_another_policy() -> None:

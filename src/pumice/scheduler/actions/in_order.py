@@ -66,6 +66,7 @@ class InOrder(Action):
     Args = InOrderArgs
     settles = True
     places_gangs = True
+    serves_by_queue = False
 
     def run(self, session: Session) -> None:
         ends: type[PlannedEnds] = PlannedEnds
@@ -82,6 +83,9 @@ class InOrder(Action):
         line.tell_behind(first, (alike.first for alike in line.behind))
         if self.args.backfill == "easy":
             line.backfill(first)
+
+    def turn_of_newcomer(self, job: Job) -> Key:
+        return job.created, next(iter(job.tasks.values())).number
 
     def class_key(self, job: Job) -> Hashable:
         return job.estimate if self.args.estimates == "told" else (job.estimate, owner_of(job), without_numbers(job.name))

@@ -13,7 +13,7 @@ from typing import Any, Self
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES
 from pumice.scheduler.framework.last_decisions import MEMORY, recall, remember
-from pumice.scheduler.framework.newcomer_cycle import place_newcomer
+from pumice.scheduler.framework.newcomer_cycle import place_newcomers
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS
 from pumice.scheduler.framework.pods_to_try import EVERYBODY, WaitingPods
@@ -44,7 +44,7 @@ def cycle(
     cluster.clock = now
     if (last := recall(cluster, policy, now, observer)) is not None:
         return last
-    if (decisions := place_newcomer(cluster, policy, now, observer)) is not None:
+    if (decisions := place_newcomers(cluster, policy, now, observer)) is not None:
         return decisions
     with Session(cluster, policy, now, world, queue, observer, guarded=guarded) as session:
         for action in policy.actions:

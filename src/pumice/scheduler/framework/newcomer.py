@@ -1,4 +1,4 @@
-"""A newcomer: a job of one pod that waits alone (`newcomer_cycle.py`), as plugins are asked about it."""
+"""A newcomer: a job of one pod with which only newcomers wait (`newcomer_cycle.py`), as plugins are asked about it."""
 
 import numpy as np
 

@@ -1,56 +1,87 @@
-"""The short way of a newcomer: a job of one pod that waits alone is bound to its best node without a session.
+"""The short way of newcomers: jobs of one pod with which nobody else waits are bound to their best nodes without a session.
 
-Nobody competes with it, so that no order counts; nobody is evicted; no other job has a turn. What is left of a cycle is whether plugins let
-it start (`Plugin.welcomes`), the best node by the evaluation that earlier sessions have left, and the phases of jobs that have changed. If
-anything is not that plain, a session decides. Both decide the same (`tests/properties/test_newcomers.py`).
+Nobody is evicted, and no other job has a turn. What is left of a cycle is whether plugins let each of them start (`Plugin.welcomes`), their
+order if there are several (`order_of_newcomer`), the best node by the evaluation that earlier sessions have left, and the phases of jobs
+that have changed. If anything is not that plain, a session decides. Both decide the same (`tests/properties/test_newcomers.py`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pumice.scheduler.engine.rules import PLAINLY
 from pumice.scheduler.framework.decisions import GANG_READY, Bind, Conclusion, Decisions, JobOutcome
 from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES, Member, age
 from pumice.scheduler.framework.job_status import phase_of
+from pumice.scheduler.framework.journal import StateJournal
 from pumice.scheduler.framework.kept_evaluations import evaluation_left
 from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS
+from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import INQUEUE, Cluster, Job, status
 
 NO_MATTER = frozenset(["estimate"])  #: attributes that few jobs have, and that do not matter here
+MOST = 32  #: newcomers at once: with more, a session costs little for each
 
 
-def place_newcomer(cluster: Cluster, policy: Policy, now: float, observer: Observer) -> Decisions | None:
-    """The decisions of a cycle that has only a newcomer to place, which finds a node. Else None, and nothing has changed."""
-    newcomer = _newcomer(cluster) if policy.places_newcomers and _sees_no_session(observer) else None
-    plugins = OpenPlugins.left(cluster, policy) if newcomer is not None else None
-    if newcomer is None or plugins is None:
+def place_newcomers(cluster: Cluster, policy: Policy, now: float, observer: Observer) -> Decisions | None:
+    """The decisions of a cycle that has only newcomers to place, which all find nodes. Else None, and nothing has changed."""
+    newcomers = _newcomers(cluster) if policy.places_newcomers and _sees_no_session(observer) else None
+    plugins = OpenPlugins.left(cluster, policy) if newcomers else None
+    if not newcomers or plugins is None:
         return None
-    job, task = newcomer.job, newcomer.task
-    others = [each for each in cluster.changed.values() if each is not job and each.queue is not None and each.queue.exists]
+    others = [each for each in cluster.changed.values() if each.uid not in cluster.waiting and each.queue is not None and each.queue.exists]
     if not all(each.tasks and each.is_ready for each in others):
         return None
-    cluster.refresh_sums()
-    evaluation = evaluation_left(cluster, policy, task)
-    if evaluation is None or not all(plugin.welcomes(newcomer) for plugin in plugins):
+    if len(newcomers) > 1 and not _put_in_order(newcomers, policy, plugins):
         return None
-    row = evaluation.best_with_room()
-    if row < 0:
-        return None
-    observer.turn(task)
-    if job.is_pending:
-        if job.waiting_since is None and policy.has_action("enqueue"):
-            job.waiting_since = now
-        cluster.set_phase(job, INQUEUE)
-    cluster.move(task, status.ALLOCATED, row)
-    cluster.decide(task)
-    decisions = Decisions([Bind(task, task.node_name, {})])
-    decisions.tell(_conclusion(cluster, policy, [job, *sorted(others, key=age)]))
+    tries = StateJournal(cluster)
+    for newcomer in newcomers:
+        cluster.refresh_sums()
+        row = _best_row(newcomer, policy, plugins)
+        if row < 0:
+            tries.rollback()
+            return None
+        job = newcomer.job
+        if job.is_pending:
+            if job.waiting_since is None and policy.has_action("enqueue"):
+                tries.set(job, waiting_since=now)
+            tries.phase(job, INQUEUE)
+        tries.move(newcomer.task, status.ALLOCATED, row)
+    for newcomer in newcomers:
+        observer.turn(newcomer.task)
+        cluster.decide(newcomer.task)
+    decisions = Decisions([Bind(newcomer.task, newcomer.task.node_name, {}) for newcomer in newcomers])
+    placed = sorted([newcomer.job for newcomer in newcomers], key=age)
+    decisions.tell(_conclusion(cluster, policy, [*placed, *sorted(others, key=age)]))
     cluster.memory.pop(JOB_CLASSES, None)
     cluster.forget_changes()
     return decisions
+
+
+def _put_in_order(newcomers: list[Newcomer], policy: Policy, plugins: Sequence[Plugin]) -> bool:
+    """Put the newcomers in the order of their turns. Return whether it is known without a session."""
+    placer = next(action for action in policy.actions if action.places_gangs)
+    if placer.serves_by_queue and len({newcomer.job.queue for newcomer in newcomers}) > 1:
+        return False
+    by_kind = {type(plugin): plugin for plugin in plugins}
+    givers = [by_kind[policy.choices[number].plugin] for tier in policy.takers.get("job_order", ()) for number in tier]
+    orders = {newcomer: [giver.order_of_newcomer(newcomer.job) for giver in givers] for newcomer in newcomers}
+    if any(None in order for order in orders.values()):
+        return False
+    newcomers.sort(key=lambda newcomer: (*orders[newcomer], *placer.turn_of_newcomer(newcomer.job)))
+    return True
+
+
+def _best_row(newcomer: Newcomer, policy: Policy, plugins: Sequence[Plugin]) -> int:
+    """The row of the best node for a newcomer that all plugins welcome; -1 if there is none."""
+    evaluation = evaluation_left(newcomer.cluster, policy, newcomer.task)
+    if evaluation is None or not all(plugin.welcomes(newcomer) for plugin in plugins):
+        return -1
+    return evaluation.best_with_room()
 
 
 def _sees_no_session(observer: Observer) -> bool:
@@ -60,19 +91,22 @@ def _sees_no_session(observer: Observer) -> bool:
     return is_silent and observer.asking is PLAINLY and not observer.needs_full_cycles
 
 
-def _newcomer(cluster: Cluster) -> Newcomer | None:
-    """The only job that waits, if it is a newcomer."""
-    if len(cluster.waiting) != 1 or cluster.without_job or cluster.memory.get(PAST_EVICTIONS):
+def _newcomers(cluster: Cluster) -> list[Newcomer] | None:
+    """The jobs that wait, if all of them are newcomers: a single one, or several that have just come."""
+    waiting = cluster.waiting
+    if cluster.without_job or cluster.memory.get(PAST_EVICTIONS) or not cluster.not_enqueued.keys() <= waiting.keys():
         return None
-    (job,) = cluster.waiting.values()
-    if len(job.tasks) != 1 or job.min_member > 1 or not job.seldom.keys() <= NO_MATTER or not cluster.not_enqueued.keys() <= {job.uid}:
+    if len(waiting) > 1 and (len(waiting) > MOST or not waiting.keys() <= cluster.changed.keys()):
         return None
-    if job.queue is None or not job.queue.open:
-        return None
-    newcomer = Newcomer(cluster, job)
-    template = newcomer.task.template
-    is_plain = template.needs_only_room and not (template.gates or template.best_effort or template.beyond or newcomer.task.seldom)
-    return newcomer if is_plain else None
+    return [Newcomer(cluster, job) for job in waiting.values()] if all(map(_is_newcomer, waiting.values())) else None
+
+
+def _is_newcomer(job: Job) -> bool:
+    if len(job.tasks) != 1 or job.min_member > 1 or not job.seldom.keys() <= NO_MATTER or job.queue is None or not job.queue.open:
+        return False
+    (task,) = job.tasks.values()
+    template = task.template
+    return template.needs_only_room and not (template.gates or template.best_effort or template.beyond or task.seldom)
 
 
 def _conclusion(cluster: Cluster, policy: Policy, jobs: list[Job]) -> Conclusion:

@@ -71,6 +71,11 @@ class Plugin:
         the hooks that it is about (`NEWCOMER_HOOKS`)."""
         return True
 
+    def order_of_newcomer(self, job: Job) -> Any:
+        """What `job_order` says of a newcomer, asked while the plugin is not open; None if only a session knows. So it is if a plugin with
+        `job_order` does not define it."""
+        return None
+
     def exposes(self) -> Iterable[Job] | None:
         """The jobs whose tasks the plugin might let go, by `preemptable` or `reclaimable`, in an action that evicts and begins now: no pods
         become ready in it. None for all jobs. To leave out a job only saves questions: the hooks must refuse its tasks all the same."""

@@ -30,6 +30,7 @@ class Action:
     settles: ClassVar[bool] = False  #: a second run would add nothing until something changes
     places_gangs: ClassVar[bool] = False  #: it gives idle room to the pods of PodGroups, gang by gang
     plain_for_newcomers: ClassVar[bool]  #: with a newcomer (`newcomer_cycle.py`) it does nothing but let it in, or bind it to the best node
+    serves_by_queue: ClassVar[bool] = True  #: whose turn is next depends on the queues of jobs
     reads_only_state: ClassVar[bool]  #: what it does follows from kept state and plugins, or it sets `went_by_clock`
 
     def __init__(self, args: Any = None) -> None:
@@ -44,6 +45,10 @@ class Action:
     def next_turn(self, session: Session) -> float:
         """As `Plugin.next_turn`: the time from which the action may do something although nothing has changed."""
         return inf
+
+    def turn_of_newcomer(self, job: Job) -> tuple[Any, ...]:
+        """The key of a job's turn among newcomers of one queue that are equal to plugins."""
+        return job.created, job.uid
 
     def class_key(self, job: Job) -> Hashable:
         """What else of a waiting job the action reads, as for `Plugin.class_key`. Called only if `reads_only_state`."""

@@ -42,6 +42,8 @@ class Gang(Plugin):
     def job_order(self, job: Job) -> bool:
         return job.is_ready
 
+    order_of_newcomer = job_order
+
     def sub_job_order(self, subjob: SubJob) -> bool:
         return subjob.is_ready
 

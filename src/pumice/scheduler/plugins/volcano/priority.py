@@ -29,6 +29,8 @@ class Priority(Plugin):
     def job_order(self, job: Job) -> int:
         return -job.priority
 
+    order_of_newcomer = job_order
+
     def sub_job_order(self, subjob: SubJob) -> int:
         return -subjob.priority
 

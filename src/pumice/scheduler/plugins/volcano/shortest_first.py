@@ -19,3 +19,5 @@ class ShortestFirst(Plugin):
 
     def job_order(self, job: Job) -> float:
         return inf if job.estimate is None else job.estimate
+
+    order_of_newcomer = job_order

@@ -58,6 +58,10 @@ class Drf(Plugin):
             self._shares[key] = self._share(job.held)
         return self._shares[key]
 
+    def order_of_newcomer(self, job: Job) -> float | None:
+        """Newcomers hold nothing yet, so that only what was used before could tell them apart."""
+        return None if self.args.half_life else 0.0
+
     def _share(self, held: Vector) -> float:
         key = held.tobytes()
         if key not in self._shares:
