@@ -4,7 +4,8 @@ A file is read when a struct of it is named, and the lines of a struct when some
 
 A table has the names of structs at the margin, and below each its fields: name, type, protobuf field number, then options. merge=K is a
 strategic merge by key K, keys=A,B server-side apply by keys, set a set, atomic one value, inline no level of its own. A zero value is left
-out in JSON, but not that of a *type, or of a field that is required or has the option zero.
+out in JSON, but not that of a *type, or of a field that is required or has the option zero. A line with ! is a rule between fields, see
+`struct_rules`.
 
 A struct is looked up as `shape_of("core.v1.Pod")`. The fields of an inlined struct become fields of its owner, as in JSON.
 """
@@ -66,6 +67,9 @@ def _read(name: str) -> Shape:
     (heading, *lines), module, struct = _unread[name], name.rpartition(".")[0], Shape("struct", name=name)
     struct.atomic = "atomic" in heading.split()[1:]
     for line in lines:
+        if line.startswith("  ! "):
+            struct.between.append(line[4:])
+            continue
         field, type_name, number, *options = line.split()
         shape = _resolve(type_name.removeprefix("*"), module)
         if "inline" in options:
@@ -75,6 +79,7 @@ def _read(name: str) -> Shape:
             struct.omitted |= shape.omitted
             struct.rules |= shape.rules
             struct.older |= shape.older
+            struct.between += shape.between
             continue
         if rules := tuple(option for option in options if option.partition("=")[0] in RULES):
             struct.rules[field] = rules

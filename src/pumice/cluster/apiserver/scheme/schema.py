@@ -22,25 +22,8 @@ RULES = frozenset(
 )
 #: those that `older_rules` heeds
 OLDER_RULES = frozenset(
-    {
-        "name",
-        "one",
-        "each",
-        "least",
-        "most",
-        "within",
-        "longest",
-        "alone",
-        "needed",
-        "fixed",
-        "once",
-        "distinct",
-        "labels",
-        "template",
-        "terms",
-        "opaque",
-    }
-    | {"ip", "cidr", "trimmed", "absolute", "hundred", "port", "share", "weight"}
+    {"name", "one", "each", "least", "most", "within", "longest", "alone", "needed", "fixed", "once", "distinct", "labels", "template"}
+    | {"terms", "opaque", "ip", "cidr", "trimmed", "absolute", "hundred", "port", "share", "weight"}
 )
 
 
@@ -53,6 +36,7 @@ class Shape:
 
     __slots__ = (
         "atomic",
+        "between",
         "element",
         "fields",
         "gated",
@@ -84,6 +68,7 @@ class Shape:
         self.omitted: set[str] = set()  #: of a struct: fields whose zero value JSON leaves out, and protobuf does not
         self.rules: dict[str, tuple[str, ...]] = {}  #: of a struct: what `declared_rules` heeds, by field
         self.older: dict[str, tuple[str, ...]] = {}  #: of a struct: what `older_rules` heeds, by field
+        self.between: list[str] = []  #: of a struct: what `struct_rules` heeds
         self.preserve = False  #: of a struct: unknown fields are kept
         self.merge = False  #: of a list: strategic merge merges it, and does not replace it
         self.merge_key = ""  #: of a list that merges strategically: the key of its items

@@ -1,9 +1,7 @@
 """What is filled in and refused in the objects that configure admission: webhook configurations, policies and their bindings."""
 
-from collections.abc import Iterator
-
 from pumice.api import Object
-from pumice.cluster.apiserver.validation.field_rules import Cause, Causes, fill, invalid, missing, required
+from pumice.cluster.apiserver.validation.field_rules import Causes, fill, missing
 
 DEFAULTS = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
 
@@ -21,25 +19,6 @@ def mutating_defaults(configuration: Object) -> None:
     webhook_defaults(configuration)
     for hook in configuration.get("webhooks") or ():
         hook.setdefault("reinvocationPolicy", "Never")
-
-
-def _webhook(hook: Object) -> Iterator[Cause]:
-    name, client, seconds = str(hook.get("name") or ""), hook.get("clientConfig") or {}, hook.get("timeoutSeconds", 10)
-    if name.count(".") < 2:
-        yield invalid("name", name, "should be a domain with at least three segments separated by dots")
-    if bool(client.get("url")) == bool(client.get("service")):
-        yield required("clientConfig", "exactly one of url or service is required")
-    elif client.get("url") and not client["url"].startswith("https://"):
-        yield invalid("clientConfig.url", client["url"], "must begin with https://")
-    if not 1 <= seconds <= 30:
-        yield invalid("timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds")
-    if hook.get("matchConditions"):
-        from pumice.cluster.apiserver.admission.conditions import condition_causes
-
-        yield from condition_causes("matchConditions", hook["matchConditions"])
-
-
-CHECKS = {"MutatingWebhook": _webhook, "ValidatingWebhook": _webhook}
 
 
 def policy_defaults(policy: Object) -> None:

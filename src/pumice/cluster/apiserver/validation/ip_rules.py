@@ -22,4 +22,10 @@ def fault_of_cidr(text: str) -> str:
     return "" if text.rpartition("/")[2].isdecimal() and "/" in text else _NO_CIDR
 
 
+def is_within(inner: str, outer: str) -> bool:
+    """Whether a network is a part of another one, and not all of it."""
+    small, large = ip_network(inner), ip_network(outer)
+    return small.version == large.version and small != large and small.subnet_of(large)  # type: ignore[arg-type]
+
+
 _NO_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"

@@ -1,9 +1,9 @@
 """What names may be, and Kubernetes' words for those that may not be.
 
 The forms: long (subdomain), short (label of DNS), label (key of a label), prefixed (the same, with a prefix), foreign (with a prefix which
-is not Kubernetes' own), segment (of a path), caseless and anycase (subdomain, whatever the case of its letters: newer and older words),
-pool (subdomains), value (of a label), port, host (a subdomain, perhaps with * for any label), path (with a domain), key (of data), env,
-semver, uuid, identifier (of C).
+is not Kubernetes' own), segment (of a path), url (a path, perhaps with * at its end), caseless and anycase (subdomain, whatever the case of
+its letters: newer and older words), pool (subdomains), value (of a label), port, host (a subdomain, perhaps with * for any label), path
+(with a domain), key (of data), env, semver, uuid, identifier (of C).
 """
 
 import re
@@ -163,6 +163,17 @@ def _path(name: str) -> Iterable[str]:
     return misnamed("long", domain) if domain and path else ['must be a domain-prefixed path (such as "acme.io/foo")']
 
 
+def _url(name: str) -> Iterator[str]:
+    if not name.startswith("/"):
+        yield "must start with slash" if name else "must not be empty"
+    elif " " in name:
+        yield "must not contain white-space"
+    elif "//" in name:
+        yield "must not contain double slash"
+    elif "*" in name.removesuffix("/*"):
+        yield "wildcard can only do suffix matching"
+
+
 _OTHERS: dict[str, Callable[[str], Iterable[str]]] = {
     "segment": _segment,
     "foreign": _foreign,
@@ -173,4 +184,5 @@ _OTHERS: dict[str, Callable[[str], Iterable[str]]] = {
     "host": _host,
     "key": _data_key,
     "path": _path,
+    "url": _url,
 }

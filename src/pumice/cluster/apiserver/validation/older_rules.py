@@ -16,8 +16,8 @@ They stand beside those of `declared_rules`, and are for what has been there for
     share      a number that is not negative, or a percentage; hundred (per cent at most)
     ip, cidr, port, trimmed, absolute
 
-Rules between the fields of a struct are functions, by its name. What an update leaves as it is, is not looked at, nor what is in a field
-that is `opaque`.
+Then come the rules between the fields of a struct, see `struct_rules`. What an update leaves as it is, is not looked at, nor what is in a
+field that is `opaque`.
 """
 
 import re
@@ -29,11 +29,7 @@ from typing import Any, NamedTuple
 from pumice.api import Object
 from pumice.cluster.apiserver.scheme.schema import Shape
 from pumice.cluster.apiserver.validation import (
-    admission_checks,
-    autoscaler_rules,
-    flow_rules,
     job_rules,
-    network_rules,
     pod_spec,
     quota_rules,
     service_rules,
@@ -43,20 +39,16 @@ from pumice.cluster.apiserver.validation.field_rules import Cause, Causes, compa
 from pumice.cluster.apiserver.validation.ip_rules import fault_of_cidr, fault_of_ip
 from pumice.cluster.apiserver.validation.label_rules import label_causes, requirement_causes, selector_causes
 from pumice.cluster.apiserver.validation.name_rules import named_object
+from pumice.cluster.apiserver.validation.struct_rules import Between, between
 
 _PERCENTAGE = re.compile(r"[0-9]{1,9}%")
 
 Check = Callable[[Any], Causes]  #: of a value; what is found is after the place of the field
 
 
-Between = Callable[[Object], Iterator[Cause]]  #: of a struct: what is wrong between its fields
-_CHECKS: dict[str, Mapping[str, Between]] = {
-    "admissionregistration.v1": admission_checks.CHECKS,
-    "autoscaling.v2": autoscaler_rules.CHECKS,
+_CHECKS: dict[str, Mapping[str, Callable[[Object], Iterator[Cause]]]] = {
     "batch.v1": job_rules.CHECKS,
     "core.v1": {**pod_spec.CHECKS, **quota_rules.CHECKS, **service_rules.CHECKS},
-    "flowcontrol.v1": flow_rules.CHECKS,
-    "networking.v1": network_rules.CHECKS,
 }
 _BETWEEN = {f"{version}.{name}": check for version, checks in _CHECKS.items() for name, check in checks.items()}
 
@@ -99,7 +91,7 @@ def causes(shape: Shape, value: Object, old: Object | None) -> Causes:
     for name, text in rules.needed:
         if not value.get(name) and (old is None or old.get(name)):
             found.append((name, text))
-    return found if rules.between is None else found + list(rules.between(value))
+    return found if rules.between is None else found + list(rules.between(value, old))
 
 
 def _below(name: str, place: str) -> str:
@@ -135,7 +127,7 @@ def _ruled(shape: Shape) -> _Ruled:
 
 
 def _read_rules(shape: Shape) -> _Ruled:
-    found = _Ruled({}, [], _BETWEEN.get(shape.name))
+    found = _Ruled({}, [], _between(shape))
     for name, field in shape.fields.items():
         words = dict(option.partition("=")[::2] for option in shape.older.get(name, ()))
         if "needed" in words:
@@ -152,6 +144,12 @@ def _read_rules(shape: Shape) -> _Ruled:
         if fixed or checks or inner:
             found.fields[name] = _Rule("labels" if "template" in words else name, checks, fixed, inner)
     return found
+
+
+def _between(shape: Shape) -> Between | None:
+    if check := _BETWEEN.get(shape.name):
+        return lambda value, old: list(check(value))
+    return between(shape)
 
 
 def _has_rules(shape: Shape) -> bool:

@@ -1,0 +1,102 @@
+"""Rules between the fields of a struct, which the tables of types declare. Such a line begins with `!`, and two spaces part its columns:
+
+    ! PLACE  CONDITION  TEXT
+
+If the condition holds, an object is refused with this text at this place; `.` is the struct itself. Fields are called by their names: one
+that is not there has the zero value that it has in Go, None if it is a pointer there. `a.b` is a field of a field, `this` the struct, `old`
+what it was before an update. A condition that begins with `for` is asked of each item. In a text, `{}` is the value at the place, and `{a}`
+that of a. A place `*function(...)`, without a text, stands for all causes that the function finds. `! as STRUCT`: the rules of another
+struct hold as well.
+"""
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil, log2
+from typing import Any
+
+from pumice.api import Object
+from pumice.api.quantity import quantity
+from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
+from pumice.cluster.apiserver.scheme.schema import Shape
+from pumice.cluster.apiserver.validation.declared_rules import internal
+from pumice.cluster.apiserver.validation.field_rules import Causes, compact, duplicates, repeated
+from pumice.cluster.apiserver.validation.ip_rules import fault_of_cidr, fault_of_ip, is_within
+from pumice.cluster.apiserver.validation.name_rules import misnamed, named, named_object
+
+Between = Callable[[Object, Object | None], Causes]  #: of a struct and what it was before: what is wrong between its fields
+_ZERO = {"string": "", "int32": 0, "int64": 0, "bool": False, "list": (), "map": {}}
+
+
+def between(shape: Shape) -> Between | None:
+    """The rules of a struct as one function; None if it has none."""
+    if not (lines := _lines(shape)):
+        return None
+    tree = _Fields().visit(ast.parse(f"lambda this, old: [{', '.join(map(_source, lines))}]", mode="eval"))
+    used = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & shape.fields.keys())
+    tree.body.args.args += [ast.arg(name) for name in used]
+    causes = eval(compile(ast.fix_missing_locations(tree), shape.name, "eval"), _NAMES)
+    zeros = [(name, _zero(shape, name)) for name in used]
+
+    def found(this: Object, old: Object | None) -> Causes:
+        result: Causes = causes(this, old, *[this.get(name, zero) for name, zero in zeros])
+        return result
+
+    return found
+
+
+def _lines(shape: Shape) -> list[str]:
+    module = shape.name.rpartition(".")[0]
+    return [each for line in shape.between for each in (_lines(shape_of(f"{module}.{line[3:]}")) if line.startswith("as ") else [line])]
+
+
+def _source(line: str) -> str:
+    place, condition, *text = line.split("  ")
+    if not text:
+        return f"*({place[1:]} if {condition} else ())"
+    shown = text[0].replace("{}", f"{{compact({place})}}")
+    cause = f'(f"{place.strip(".")}", f"""{shown} """[:-1])'
+    return f"*({cause} {condition})" if condition.startswith("for ") else f"*([{cause}] if {condition} else ())"
+
+
+def _zero(shape: Shape, name: str) -> Any:
+    kind, is_zero = shape.fields[name].kind, name in shape.omitted or name in shape.required or "zero" in shape.rules.get(name, ())
+    return _ZERO.get(kind) if is_zero or kind in ("list", "map") else None
+
+
+class _Fields(ast.NodeTransformer):
+    """Makes `a.b` the field b of a, except where a method is called."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Attribute):
+            node.func.value = self.visit(node.func.value)
+        node.args = [self.visit(each) for each in node.args]
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        return ast.Call(ast.Name("_get", ast.Load()), [self.visit(node.value), ast.Constant(node.attr)], [])
+
+
+def _get(value: Any, field: str) -> Any:
+    return value.get(field) if isinstance(value, Mapping) else None
+
+
+def _shown(struct: str, value: Object) -> str:
+    """A struct as Kubernetes shows it."""
+    return compact(internal(shape_of(struct), value))
+
+
+def _expressions(place: str, conditions: Sequence[Object]) -> Causes:
+    from pumice.cluster.apiserver.admission.conditions import condition_causes  # importing CEL takes 20 ms; most webhooks have none
+
+    return condition_causes(place, conditions)
+
+
+_CALLED = (ceil, compact, duplicates, fault_of_cidr, fault_of_ip, is_within, log2, named, named_object, quantity, repeated)
+_NAMES = {called.__name__: called for called in _CALLED} | {
+    "FLOW_VERBS": {"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch", "*"},
+    "METRIC_SOURCES": ("object", "external", "pods", "resource", "containerResource"),
+    "_get": _get,
+    "expressions": _expressions,
+    "misnamed": misnamed,
+    "shown": _shown,
+}

@@ -1,0 +1,40 @@
+"""The rules between fields that the tables of types declare: each can be read, and names nothing that is not there."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from pathlib import Path
+
+import pytest
+
+from pumice.cluster.apiserver.scheme import builtin_shapes
+from pumice.cluster.apiserver.validation import struct_rules
+
+TABLES = sorted((Path(builtin_shapes.__file__).parent / "types").glob("*.txt"))
+STRUCTS = [
+    f"{table.stem}.{part.split(maxsplit=1)[0]}"
+    for table in TABLES
+    for part in ("\n" + table.read_text()).split("\n")
+    if part and part[0] not in " #"
+]
+RULED = [name for name in STRUCTS if builtin_shapes.shape_of(name).between]
+KNOWN = {*vars(builtins), *struct_rules._NAMES, "this", "old"}
+
+
+@pytest.mark.parametrize("name", RULED)
+def test_rules_between_fields_name_fields_that_there_are(name: str) -> None:
+    shape = builtin_shapes.shape_of(name)
+    found = struct_rules.between(shape)
+    assert found is not None
+    for line in shape.between:
+        if not line.startswith("as "):
+            nodes = list(ast.walk(ast.parse(f"[{struct_rules._source(line)}]")))
+            names = [node for node in nodes if isinstance(node, ast.Name)]
+            bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+            assert {node.id for node in names} <= {*KNOWN, *bound, *shape.fields}, line
+
+
+def test_what_is_called_in_rules_is_used() -> None:
+    lines = [line for name in RULED for line in builtin_shapes.shape_of(name).between]
+    assert [name for name in struct_rules._NAMES if name != "_get" and not any(name in line for line in lines)] == []
