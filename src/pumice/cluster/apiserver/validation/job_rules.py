@@ -1,50 +1,25 @@
-"""Rules between fields of Jobs: which modes go with which limits, and what their policies for failures and success may be."""
+"""What is wrong with the policies of a Job for failures and success, whose rules are about other fields of the Job."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pumice.api import Object
-from pumice.cluster.apiserver.validation.field_rules import Cause, duplicates, invalid, required, unsupported
+from pumice.cluster.apiserver.validation.field_rules import Cause, invalid, required, unsupported
 
-_MOST_RULES, _MOST_CODES = 20, 255
-_MOST_PARALLEL, _MANY, _MOST_OF_MANY = 100_000, 100_000, 10_000  #: completions above `_MANY` have narrower limits
-_OPERATORS, _ACTIONS = ("In", "NotIn"), ("Count", "FailIndex", "FailJob", "Ignore")
+_MOST_RULES = 20
 
 
-def _spec(spec: Object) -> Iterator[Cause]:
-    policy = spec.get("podFailurePolicy")
-    if policy is not None:
-        yield from _on_failure(spec, policy)
-    if spec.get("completionMode") == "Indexed":
-        yield from _indexed(spec)
-
-
-def _indexed(spec: Object) -> Iterator[Cause]:
-    completions, parallelism, most = (spec.get(field) for field in ("completions", "parallelism", "maxFailedIndexes"))
-    if (parallelism or 0) > _MOST_PARALLEL:
-        yield invalid("parallelism", parallelism, f"must be less than or equal to {_MOST_PARALLEL} when completion mode is Indexed")
-    if most is not None and completions is not None and most > completions:
-        yield invalid("maxFailedIndexes", most, "must be less than or equal to completions")
-    if (most or 0) > _MOST_PARALLEL:
-        yield invalid("maxFailedIndexes", most, f"must be less than or equal to {_MOST_PARALLEL}")
-    if (completions or 0) > _MANY and "backoffLimitPerIndex" in spec:
-        if most is None:
-            yield required("maxFailedIndexes", f"must be specified when completions is above {_MANY}")
-        text = f"must be less than or equal to {_MOST_OF_MANY} when completions are above {_MANY} and used with backoff limit per index"
-        for field, value in (("parallelism", parallelism), ("maxFailedIndexes", most)):
-            if (value or 0) > _MOST_OF_MANY:
-                yield invalid(field, value, text)
-    rules, place = (spec.get("successPolicy") or {}).get("rules") or (), "successPolicy.rules"
-    if "successPolicy" in spec and not rules:
+def success_causes(rules: Sequence[Object], completions: int | None) -> Iterator[Cause]:
+    place = "successPolicy.rules"
+    if not rules:
         yield required(place, "at least one rules must be specified when the successPolicy is specified")
-    yield from _too_many(rules, _MOST_RULES, place)
+    yield from _too_many(rules, place)
     for index, rule in enumerate(rules if completions is not None else ()):
         yield from _success(rule, completions or 0, f"{place}[{index}]")
 
 
-def _too_many(items: object, most: int, place: str) -> Iterator[Cause]:
-    assert isinstance(items, list | tuple)
-    if len(items) > most:
-        yield place, f"Too many: {len(items)}: must have at most {most} items"
+def _too_many(rules: Sequence[Object], place: str) -> Iterator[Cause]:
+    if len(rules) > _MOST_RULES:
+        yield place, f"Too many: {len(rules)}: must have at most {_MOST_RULES} items"
 
 
 def _success(rule: Object, completions: int, place: str) -> Iterator[Cause]:
@@ -92,11 +67,11 @@ def _index(text: str, completions: int) -> int:
     return int(text)
 
 
-def _on_failure(spec: Object, policy: Object) -> Iterator[Cause]:
+def on_failure(spec: Object, policy: Object) -> Iterator[Cause]:
     pod = (spec.get("template") or {}).get("spec") or {}
     names = {each.get("name") for field in ("containers", "initContainers") for each in pod.get(field) or ()}
     rules, place = policy.get("rules") or (), "podFailurePolicy.rules"
-    yield from _too_many(rules, _MOST_RULES, place)
+    yield from _too_many(rules, place)
     for index, rule in enumerate(rules):
         codes = rule.get("onExitCodes") or {}
         if rule.get("action") == "FailIndex" and "backoffLimitPerIndex" not in spec:
@@ -106,40 +81,3 @@ def _on_failure(spec: Object, policy: Object) -> Iterator[Cause]:
             yield invalid(f"{place}[{index}].onExitCodes.containerName", codes["containerName"], text)
     if spec.get("podReplacementPolicy", "Failed") == "TerminatingOrFailed":
         yield from unsupported("podReplacementPolicy", spec["podReplacementPolicy"], ("Failed",))
-
-
-def _valid(choices: tuple[str, ...]) -> str:
-    quoted = " ".join(f'"{each}"' for each in choices)
-    return f"valid values: [{quoted}]"
-
-
-def _failure(rule: Object) -> Iterator[Cause]:
-    codes, conditions = "onExitCodes" in rule, rule.get("onPodConditions") or ()
-    if not rule.get("action"):
-        yield required("action", _valid(_ACTIONS))
-    yield from _too_many(conditions, _MOST_RULES, "onPodConditions")
-    if codes is bool(conditions):
-        wrong = "both OnExitCodes and OnPodConditions is not supported" if codes else "one of OnExitCodes and OnPodConditions is required"
-        yield "", f"Invalid value: specifying {wrong}"
-
-
-def _codes(codes: Object) -> Iterator[Cause]:
-    operator, values = codes.get("operator") or "", codes.get("values") or []
-    if not operator:
-        yield required("operator", _valid(_OPERATORS))
-    if not values:
-        yield invalid("values", values, "at least one value is required")
-    yield from _too_many(values, _MOST_CODES, "values")
-    for index, value in enumerate(values if operator == "In" else ()):
-        if value == 0:
-            yield invalid(f"values[{index}]", 0, "must not be 0 for the In operator")
-    yield from duplicates(values, "values")
-    if values != sorted(values):
-        yield invalid("values", values, "must be ordered")
-
-
-CHECKS = {
-    "JobSpec": _spec,
-    "PodFailurePolicyOnExitCodesRequirement": _codes,
-    "PodFailurePolicyRule": _failure,
-}

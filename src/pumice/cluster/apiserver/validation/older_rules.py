@@ -21,21 +21,15 @@ field that is `opaque`.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from itertools import zip_longest
 from threading import RLock
 from typing import Any, NamedTuple
 
 from pumice.api import Object
 from pumice.cluster.apiserver.scheme.schema import Shape
-from pumice.cluster.apiserver.validation import (
-    job_rules,
-    pod_spec,
-    quota_rules,
-    service_rules,
-)
 from pumice.cluster.apiserver.validation.declared_rules import internal
-from pumice.cluster.apiserver.validation.field_rules import Cause, Causes, compact, duplicates, invalid, outside, unsupported
+from pumice.cluster.apiserver.validation.field_rules import Causes, compact, duplicates, invalid, outside, unsupported
 from pumice.cluster.apiserver.validation.ip_rules import fault_of_cidr, fault_of_ip
 from pumice.cluster.apiserver.validation.label_rules import label_causes, requirement_causes, selector_causes
 from pumice.cluster.apiserver.validation.name_rules import named_object
@@ -44,13 +38,6 @@ from pumice.cluster.apiserver.validation.struct_rules import Between, between
 _PERCENTAGE = re.compile(r"[0-9]{1,9}%")
 
 Check = Callable[[Any], Causes]  #: of a value; what is found is after the place of the field
-
-
-_CHECKS: dict[str, Mapping[str, Callable[[Object], Iterator[Cause]]]] = {
-    "batch.v1": job_rules.CHECKS,
-    "core.v1": {**pod_spec.CHECKS, **quota_rules.CHECKS, **service_rules.CHECKS},
-}
-_BETWEEN = {f"{version}.{name}": check for version, checks in _CHECKS.items() for name, check in checks.items()}
 
 
 class _Fixed(NamedTuple):
@@ -127,7 +114,7 @@ def _ruled(shape: Shape) -> _Ruled:
 
 
 def _read_rules(shape: Shape) -> _Ruled:
-    found = _Ruled({}, [], _between(shape))
+    found = _Ruled({}, [], between(shape))
     for name, field in shape.fields.items():
         words = dict(option.partition("=")[::2] for option in shape.older.get(name, ()))
         if "needed" in words:
@@ -144,12 +131,6 @@ def _read_rules(shape: Shape) -> _Ruled:
         if fixed or checks or inner:
             found.fields[name] = _Rule("labels" if "template" in words else name, checks, fixed, inner)
     return found
-
-
-def _between(shape: Shape) -> Between | None:
-    if check := _BETWEEN.get(shape.name):
-        return lambda value, old: list(check(value))
-    return between(shape)
 
 
 def _has_rules(shape: Shape) -> bool:

@@ -6,8 +6,7 @@ from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.validation.declared_rules import internal
-from pumice.cluster.apiserver.validation.field_rules import Cause, duplicates, forbidden, invalid, required
-from pumice.cluster.apiserver.validation.name_rules import misnamed
+from pumice.cluster.apiserver.validation.field_rules import Cause, invalid, required
 from pumice.cluster.apiserver.validation.resource_rules import (
     OF_QUOTAS,
     amount_causes,
@@ -30,7 +29,7 @@ _LISTED = [f"ResourceQuotaScope{each}" for each in _BARE]
 _MUST_EXIST = f"must be 'Exists' when scope is any of {', '.join(_LISTED[:-1])} or {_LISTED[-1]}"
 
 
-def _quota(spec: Object) -> Iterator[Cause]:
+def quota_causes(spec: Object) -> Iterator[Cause]:
     yield from _selected(spec)
     hard, scopes = spec.get("hard") or {}, spec.get("scopes") or ()
     for name, amount in hard.items():
@@ -72,20 +71,10 @@ def _selected(spec: Object) -> Iterator[Cause]:
             yield invalid(f"{place}.operator", operator, "not a valid selector operator")
 
 
-def _limits(spec: Object) -> Iterator[Cause]:
-    yield from duplicates([each.get("type", "") for each in spec.get("limits") or ()], "limits", ".type")
-
-
-def _limit(limit: Object) -> Iterator[Cause]:
-    kind, sides = limit.get("type") or "", ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
-    if not misnamed("label", kind) and "/" not in kind and kind not in ("Pod", "Container", "PersistentVolumeClaim"):
-        yield invalid("type", kind, "must be a standard limit type or fully qualified")
-    for side in ("default", "defaultRequest") if kind == "Pod" else ():
-        if limit.get(side):
-            yield forbidden(side, "may not be specified when `type` is 'Pod'")
-    if kind == "PersistentVolumeClaim" and not any("storage" in (limit.get(side) or {}) for side in ("min", "max")):
-        yield required("limits", "either minimum or maximum storage value is required, but neither was provided")
-    of_containers = container_resource_causes if kind in ("Pod", "Container") else resource_name_causes
+def limit_causes(limit: Object) -> Iterator[Cause]:
+    """What is wrong with the resources of one limit, and with their amounts."""
+    sides = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+    of_containers = container_resource_causes if limit.get("type") in ("Pod", "Container") else resource_name_causes
     for side in sides:
         yield from (cause for name in limit.get(side) or () for cause in of_containers(name, f"{side}[{name}]"))
     for name in sorted({name for side in sides for name in limit.get(side) or ()}):
@@ -121,6 +110,3 @@ def _order(name: str, stated: dict[str, str]) -> Iterator[Cause]:
     if request and default and amounts["defaultRequest"] != amounts["default"] and not may_overcommit(name):
         text = f"default value {default} must equal to defaultRequest value {request} in {name}"
         yield invalid(f"defaultRequest[{name}]", request, text)
-
-
-CHECKS = {"LimitRangeItem": _limit, "LimitRangeSpec": _limits, "ResourceQuotaSpec": _quota}

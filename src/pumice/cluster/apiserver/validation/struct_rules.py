@@ -15,13 +15,17 @@ from math import ceil, log2
 from typing import Any
 
 from pumice.api import Object
-from pumice.api.quantity import quantity
+from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.scheme.schema import Shape
+from pumice.cluster.apiserver.validation import job_rules, object_checks, pod_spec, quota_rules
 from pumice.cluster.apiserver.validation.declared_rules import internal
 from pumice.cluster.apiserver.validation.field_rules import Causes, compact, duplicates, repeated
-from pumice.cluster.apiserver.validation.ip_rules import fault_of_cidr, fault_of_ip, is_within
+from pumice.cluster.apiserver.validation.group_checks import job_scheduling_causes
+from pumice.cluster.apiserver.validation.ip_rules import fault_of_cidr, fault_of_ip, is_within, special_faults
 from pumice.cluster.apiserver.validation.name_rules import misnamed, named, named_object
+from pumice.cluster.apiserver.validation.resource_rules import pod_resource_causes
+from pumice.cluster.apiserver.validation.service_rules import source_range_causes
 
 Between = Callable[[Object, Object | None], Causes]  #: of a struct and what it was before: what is wrong between its fields
 _ZERO = {"string": "", "int32": 0, "int64": 0, "bool": False, "list": (), "map": {}}
@@ -50,10 +54,10 @@ def _lines(shape: Shape) -> list[str]:
 
 
 def _source(line: str) -> str:
-    place, condition, *text = line.split("  ")
-    if not text:
-        return f"*({place[1:]} if {condition} else ())"
-    shown = text[0].replace("{}", f"{{compact({place})}}")
+    place, condition, text = (*line.split("  "), "", "")[:3]
+    if place.startswith("*"):
+        return f"*({place[1:]} if {condition} else ())" if condition else place
+    shown = text.replace("{}", f"{{compact({place})}}")
     cause = f'(f"{place.strip(".")}", f"""{shown} """[:-1])'
     return f"*({cause} {condition})" if condition.startswith("for ") else f"*([{cause}] if {condition} else ())"
 
@@ -91,12 +95,29 @@ def _expressions(place: str, conditions: Sequence[Object]) -> Causes:
     return condition_causes(place, conditions)
 
 
-_CALLED = (ceil, compact, duplicates, fault_of_cidr, fault_of_ip, is_within, log2, named, named_object, quantity, repeated)
+def _shown_field(struct: str, owner: Object, field: str) -> str:
+    shape, value = shape_of(struct).fields[field], owner.get(field)
+    return compact(internal(shape, value) if shape.kind == "struct" and value is not None else value)
+
+
+_CALLED = (
+    *(ceil, compact, duplicates, fault_of_cidr, fault_of_ip, is_within, log2, named, named_object, repeated, special_faults),
+    *(job_rules.on_failure, job_rules.success_causes, job_scheduling_causes, quota_rules.limit_causes, quota_rules.quota_causes),
+    *(object_checks.is_time_zone, object_checks.restart_causes, object_checks.selection_causes, pod_resource_causes, source_range_causes),
+    *(pod_spec.claim_causes, pod_spec.container_causes, pod_spec.mount_causes, pod_spec.resource_causes, pod_spec.responder_causes),
+)
 _NAMES = {called.__name__: called for called in _CALLED} | {
+    "FIELDS_OF_PODS": pod_spec.FIELDS_OF_PODS,
     "FLOW_VERBS": {"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch", "*"},
+    "HANDLERS": pod_spec.HANDLERS,
     "METRIC_SOURCES": ("object", "external", "pods", "resource", "containerResource"),
+    "SHARED_SYSCTLS": pod_spec.SHARED_SYSCTLS,
+    "SYSCTL": pod_spec.SYSCTL,
+    "SYSTEM_CLASSES": SYSTEM_CLASSES,
     "_get": _get,
     "expressions": _expressions,
+    "get": _get,
     "misnamed": misnamed,
     "shown": _shown,
+    "shown_field": _shown_field,
 }
