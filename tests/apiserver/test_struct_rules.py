@@ -29,7 +29,7 @@ def test_rules_between_fields_name_fields_that_there_are(name: str) -> None:
     assert found is not None
     for line in shape.between:
         if not line.startswith("as "):
-            nodes = list(ast.walk(ast.parse(f"[{struct_rules._source(line)}]")))
+            nodes = list(ast.walk(ast.parse(struct_rules._source(line).strip())))
             names = [node for node in nodes if isinstance(node, ast.Name)]
             bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
             assert {node.id for node in names} <= {*KNOWN, *bound, *shape.fields}, line

@@ -10,7 +10,7 @@ struct hold as well.
 """
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, log2
 from typing import Any
 
@@ -35,17 +35,13 @@ def between(shape: Shape) -> Between | None:
     """The rules of a struct as one function; None if it has none."""
     if not (lines := _lines(shape)):
         return None
-    tree = _Fields().visit(ast.parse(f"lambda this, old: [{', '.join(map(_source, lines))}]", mode="eval"))
+    tree = _Fields().visit(ast.parse("\n".join(["def causes(this, old):", " found = []", *map(_source, lines), " return found"])))
     used = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & shape.fields.keys())
-    tree.body.args.args += [ast.arg(name) for name in used]
-    causes = eval(compile(ast.fix_missing_locations(tree), shape.name, "eval"), _NAMES)
-    zeros = [(name, _zero(shape, name)) for name in used]
-
-    def found(this: Object, old: Object | None) -> Causes:
-        result: Causes = causes(this, old, *[this.get(name, zero) for name, zero in zeros])
-        return result
-
-    return found
+    read = ast.parse("\n".join(f"{name} = this.get({name!r}, {_zero(shape, name)!r})" for name in used))
+    tree.body[0].body[:0] = read.body
+    made: dict[str, Between] = {}
+    exec(compile(ast.fix_missing_locations(tree), shape.name, "exec"), _NAMES, made)
+    return made["causes"]
 
 
 def _lines(shape: Shape) -> list[str]:
@@ -54,12 +50,12 @@ def _lines(shape: Shape) -> list[str]:
 
 
 def _source(line: str) -> str:
+    """A rule as a statement."""
     place, condition, text = (*line.split("  "), "", "")[:3]
     if place.startswith("*"):
-        return f"*({place[1:]} if {condition} else ())" if condition else place
-    shown = text.replace("{}", f"{{compact({place})}}")
-    cause = f'(f"{place.strip(".")}", f"""{shown} """[:-1])'
-    return f"*({cause} {condition})" if condition.startswith("for ") else f"*([{cause}] if {condition} else ())"
+        return f" if {condition or True}: found.extend({place[1:]})"
+    cause = f'(f"{place.strip(".")}", f"""{text.replace("{}", f"{{compact({place})}}")} """[:-1])'
+    return f" found += [{cause} {condition}]" if condition.startswith("for ") else f" if {condition}: found.append({cause})"
 
 
 def _zero(shape: Shape, name: str) -> Any:
@@ -81,7 +77,7 @@ class _Fields(ast.NodeTransformer):
 
 
 def _get(value: Any, field: str) -> Any:
-    return value.get(field) if isinstance(value, Mapping) else None
+    return value.get(field) if value.__class__ is dict else None
 
 
 def _shown(struct: str, value: Object) -> str:
