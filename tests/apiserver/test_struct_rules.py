@@ -19,7 +19,7 @@ STRUCTS = [
     if part and part[0] not in " #"
 ]
 RULED = [name for name in STRUCTS if builtin_shapes.shape_of(name).between]
-KNOWN = {*vars(builtins), *struct_rules._NAMES, "this", "old"}
+KNOWN = {*vars(builtins), *struct_rules._NAMES, "this", "old", "found"}
 
 
 @pytest.mark.parametrize("name", RULED)
