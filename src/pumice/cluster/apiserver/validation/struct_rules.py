@@ -73,11 +73,8 @@ class _Fields(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        return ast.Call(ast.Name("_get", ast.Load()), [self.visit(node.value), ast.Constant(node.attr)], [])
-
-
-def _get(value: Any, field: str) -> Any:
-    return value.get(field) if value.__class__ is dict else None
+        there = ast.BoolOp(ast.Or(), [self.visit(node.value), ast.Dict([], [])])
+        return ast.Call(ast.Attribute(there, "get", ast.Load()), [ast.Constant(node.attr)], [])
 
 
 def _shown(struct: str, value: Object) -> str:
@@ -110,9 +107,7 @@ _NAMES = {called.__name__: called for called in _CALLED} | {
     "SHARED_SYSCTLS": pod_spec.SHARED_SYSCTLS,
     "SYSCTL": pod_spec.SYSCTL,
     "SYSTEM_CLASSES": SYSTEM_CLASSES,
-    "_get": _get,
     "expressions": _expressions,
-    "get": _get,
     "misnamed": misnamed,
     "shown": _shown,
     "shown_field": _shown_field,
