@@ -13,11 +13,11 @@ from pumice.api.structs import convert
 from pumice.client.failures import ApiError
 from pumice.extensions import plugins
 from pumice.live.clock import WallClock
+from pumice.live.scheduler.assumed_pods import EXPIRY_S
 from pumice.live.scheduler.event_translation import EventTranslation
 from pumice.live.scheduler.handle import Handle
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.outcomes import Outcomes
-from pumice.live.scheduler.pod_records import EXPIRY_S, Mark, PodRecords
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, ReadPod
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
@@ -79,8 +79,8 @@ def test_what_was_sent_changes_only_between_cycles(cluster: Cluster) -> None:
             book.failed(MarkPod(REF, "Unschedulable", "", None), ApiError(403, "Forbidden", ""))
             pause_s = asyncio.create_task(book.on_fault(request, ValueError()))
             await asyncio.sleep(0)
-            assert not sent.pods.records and not sent.pauses
-        assert sent.pods.records[REF.uid].granted and sent.pauses.holds("Fault", str(REF), WallClock().now()) and await pause_s
+            assert not book.assumed.granted and not sent.pauses
+        assert REF.uid in book.assumed.granted and sent.pauses.holds("Fault", str(REF), WallClock().now()) and await pause_s
         assert sent.pauses.holds("Pod", REF.uid, WallClock().now())
 
     asyncio.run(story())
@@ -117,11 +117,11 @@ def test_what_the_watch_tells_of_a_pod_from_before_it_was_read_is_old(cluster: C
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
     sent = SentStatus()
     book = outcomes(cluster, keep_raw=5, sent=sent)
-    assert not sent.pods.is_older(REF.uid, 5)
+    assert not book.assumed.is_older(REF.uid, 5)
     assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), shown(8, node="a", phase="Running")))
-    assert sent.pods.is_older(REF.uid, 7)
-    assert not sent.pods.is_older(REF.uid, 9)
-    assert not sent.pods.is_older(REF.uid, 7), "it is the reflector's business from then on"
+    assert book.assumed.is_older(REF.uid, 7)
+    assert not book.assumed.is_older(REF.uid, 9)
+    assert not book.assumed.is_older(REF.uid, 7), "it is the reflector's business from then on"
 
 
 def test_nothing_that_the_watch_still_tells_of_a_pod_brings_it_back_once_it_was_found_gone(cluster: Cluster) -> None:
@@ -129,9 +129,9 @@ def test_nothing_that_the_watch_still_tells_of_a_pod_brings_it_back_once_it_was_
     sent = SentStatus()
     book = outcomes(cluster, keep_raw=5, sent=sent)
     assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), None))
-    assert sent.pods.is_older(REF.uid, 7) and sent.pods.is_older(REF.uid, 9)
-    sent.pods.forget(REF.uid)
-    assert not sent.pods.is_older(REF.uid, 9)
+    assert book.assumed.is_older(REF.uid, 7) and book.assumed.is_older(REF.uid, 9)
+    book.assumed.forget(REF.uid)
+    assert not book.assumed.is_older(REF.uid, 9)
 
 
 def test_a_granted_eviction_that_the_watch_never_shows_is_looked_up(cluster: Cluster) -> None:
@@ -139,21 +139,23 @@ def test_a_granted_eviction_that_the_watch_never_shows_is_looked_up(cluster: Clu
     book = outcomes(cluster, keep_raw=5, clock=clock)
     cluster.move(cluster.tasks["ns/p"], status.RELEASING, 0)
     book.done(EvictPod(REF, "preempt", "volcano"), b"")
-    assert not list(book.expired())
+    assert not book.assumed.expired()
     clock.time += EXPIRY_S
-    assert list(book.expired()) == [ReadPod(REF, status.RELEASING)]
-    assert not list(book.expired())
+    assert book.assumed.expired() == [ReadPod(REF, status.RELEASING)]
+    assert not book.assumed.expired()
 
 
-def test_of_two_granted_writes_about_a_pod_the_last_one_counts_and_no_record_is_left_empty(cluster: Cluster) -> None:
-    records, now = PodRecords(), 1000.0
-    records.set_mark(REF.uid, Mark("Unschedulable", "no room", None))
-    records.grant(ReadPod(REF, status.BINDING), now)
-    records.drop_mark(REF.uid)
-    records.grant(ReadPod(REF, status.RELEASING), now + 1)
-    assert not list(records.expired(now + EXPIRY_S, lambda read: True))
-    assert list(records.expired(now + 1 + EXPIRY_S, lambda read: True)) == [ReadPod(REF, status.RELEASING)]
-    assert records.records == {}
+def test_of_two_granted_writes_about_a_pod_the_last_one_counts(cluster: Cluster) -> None:
+    clock = StillClock()
+    book = outcomes(cluster, keep_raw=5, clock=clock)
+    cluster.move(cluster.tasks["ns/p"], status.RELEASING, 0)
+    book.assumed.grant(ReadPod(REF, status.BINDING), clock.now())
+    book.assumed.grant(ReadPod(REF, status.RELEASING), clock.now() + 1)
+    clock.time += EXPIRY_S
+    assert not book.assumed.expired() and REF.uid in book.assumed.granted
+    clock.time += 1
+    assert book.assumed.expired() == [ReadPod(REF, status.RELEASING)]
+    assert not book.assumed.granted
 
 
 P, Q = (pod(name, "ns").cpu(1).scheduler("default-scheduler") for name in "pq")

@@ -22,8 +22,8 @@ from tests.samples import times
 
 def lose(said: SentStatus, random: Random) -> None:
     """Writes that failed, echoes that came, and answers that hold back further writes."""
-    if said.pods.records and random.random() < 0.3:
-        said.forget_pod(random.choice(sorted(said.pods.records)))
+    if said.marks and random.random() < 0.3:
+        said.forget_pod(random.choice(sorted(said.marks)))
     if said.groups and random.random() < 0.3:
         del said.groups[random.choice(sorted(said.groups))]
     if random.random() < 0.05:
@@ -75,8 +75,8 @@ def test_jobs_at_rest_have_said_the_same_once_their_messages_are_repeated() -> N
             advance(life.cluster, decided, now)
         fresh = SentStatus()
         effects(life.cluster, life.decide(now), fresh, now, "cycle")
-        waiting = {uid for job in life.cluster.waiting.values() for uid in job.pending} & fresh.pods.records.keys()
-        assert said.pods.marks(waiting) == fresh.pods.marks(waiting)
+        waiting = {uid for job in life.cluster.waiting.values() for uid in job.pending} & fresh.marks.keys()
+        assert said.marks_of(waiting) == fresh.marks_of(waiting)
     assert rested > 20
 
 

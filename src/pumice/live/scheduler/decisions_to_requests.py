@@ -19,7 +19,6 @@ from pumice.client.event_correlator import EventRecord, InvolvedObject
 from pumice.live.scheduler.group_status import known_status, new_at, next_status
 from pumice.live.scheduler.node_shard import shard_requests
 from pumice.live.scheduler.options import UNSHARDED, Sharding
-from pumice.live.scheduler.pod_records import Mark
 from pumice.live.scheduler.prerequisites import object_ref, prerequisites
 from pumice.live.scheduler.queue_status import queue_request, queue_totals
 from pumice.live.scheduler.requests import (
@@ -33,7 +32,7 @@ from pumice.live.scheduler.requests import (
     WriteCondition,
     WriteStatus,
 )
-from pumice.live.scheduler.sent_status import GroupNote, Quiet, SentStatus
+from pumice.live.scheduler.sent_status import GroupNote, Mark, Quiet, SentStatus
 from pumice.scheduler.framework.decisions import (
     GATED,
     Bind,
@@ -128,7 +127,7 @@ def _is_noted(quiet: Quiet, job: Job, sent_status: SentStatus) -> bool:
     """Whether everything that was reported of a job has been sent."""
     if quiet.group != job.written or quiet.note is not sent_status.groups.get(job.uid):
         return False
-    return quiet.marks == sent_status.pods.marks(job.tasks)
+    return quiet.marks == sent_status.marks_of(job.tasks)
 
 
 def _without_arriving(outcomes: list[JobOutcome], sent_status: SentStatus, now: float) -> list[JobOutcome]:
@@ -169,7 +168,7 @@ def _note_quiet(ended: Conclusion, sent_status: SentStatus, due: dict[str, float
     for outcome in ended.outcomes:
         reported = outcome.reported
         for member in outcome.members:
-            marks = sent_status.pods.marks(task.uid for task in member.tasks)
+            marks = sent_status.marks_of(task.uid for task in member.tasks)
             until = due.get(member.uid, inf)
             sent_status.quiet[member.uid] = Quiet(reported, member.job.written, sent_status.groups.get(member.uid), marks, until)
 
@@ -252,10 +251,9 @@ def _mark(waiting: Waiting, nominated: dict[str, str], sent_status: SentStatus, 
     if task.gated or waiting.reason == GATED or sent_status.pauses.holds("Pod", task.uid, now):
         return None
     mark = Mark(waiting.reason, waiting.message, nominated.get(task.uid))
-    (known,) = sent_status.pods.marks([task.uid])
-    if _is_marked(known, mark):
+    if _is_marked(sent_status.marks.get(task.uid), mark):
         return None
-    sent_status.pods.set_mark(task.uid, mark)
+    sent_status.marks[task.uid] = mark
     events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "FailedScheduling", mark.message))
     return _blamed_mark(waiting)._replace(nominated=mark.nominated)
 

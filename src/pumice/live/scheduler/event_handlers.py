@@ -96,7 +96,7 @@ class EventHandlers:
 
     def _pod(self, pod: Pod, key: str) -> Urgency:
         cluster = self._cluster
-        if self._sent_status.pods.is_older(pod.metadata.uid or "", int(pod.metadata.resource_version or 0)):
+        if self._outcomes.assumed.is_older(pod.metadata.uid or "", int(pod.metadata.resource_version or 0)):
             return Urgency.NOTHING
         ours = (pod.spec.scheduler_name or "default-scheduler") in cluster.schedulers
         if ours and not self._has_pod(pod):
@@ -234,7 +234,8 @@ class EventHandlers:
         if self._share is not None:
             self._share.gone(kind, key)
         if kind == "Pod":
-            self._sent_status.pods.forget(gone.uid)
+            self._outcomes.assumed.forget(gone.uid)
+            self._sent_status.forget_pod(gone.uid)
             return self._pod_gone(key)
         if kind == "Node":
             return self._node_gone(key)

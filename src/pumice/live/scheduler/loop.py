@@ -186,8 +186,9 @@ class Scheduler:
         pauses of its writes."""
         sent_status = self._sent_status
         pauses = sent_status.pauses.of(task.uid, task.key)
+        record = {"condition": sent_status.marks.get(task.uid), **self._outcomes.assumed.notes_of(task.uid)}
         queue, calls = self._event_translation.place_of(task), self._sender.notes_of(task.uid)
-        return {"queue": queue, "calls": calls, "record": sent_status.pods.notes_of(task.uid), "pauses": pauses}
+        return {"queue": queue, "calls": calls, "record": record, "pauses": pauses}
 
     def watch(self, observer: CycleObserver) -> None:
         """Let an observer follow all cycles from the next one on."""
@@ -273,7 +274,7 @@ class Scheduler:
         """Run one cycle, and send its requests in the background."""
         self._check()
         async with self._state.alone() as run:
-            for doubtful in self._outcomes.expired():
+            for doubtful in self._outcomes.assumed.expired():
                 self._sender.read_again(doubtful)
             self._event_handlers.turn()
             now = self.deciding_since = self.clock.now()

@@ -1,15 +1,10 @@
-"""What the outcome of a request means. Until the server confirms it, a bind holds its room, and an eviction frees its room only when the
-pod is gone.
-
-Assumptions end in one of three ways. The watch shows what was assumed (confirmed). The write fails and the pod is read again: the read
-version then counts (forgotten). The write was granted but the watch never shows it (expired after `EXPIRY_S`): the pod is read again too. A
-read version only replaces the assumption for which it was read, and only if the watch has shown nothing newer meanwhile.
+"""What the outcome of a request means: what it says of pods (`assumed_pods.py`) and of the memory of what was sent, and who is told.
 
 What an outcome changes in the memory of what was sent waits for the end of a cycle, as requests are made on the cycle's thread.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,17 +16,15 @@ from pumice.client.client import is_refusal, of_ending_namespace
 from pumice.client.event_correlator import EventRecord, InvolvedObject
 from pumice.client.failures import ApiError, KubeError
 from pumice.live.fault_log import FirstOfMany
+from pumice.live.scheduler.assumed_pods import AssumedPods
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.decisions_to_requests import about_pod
-from pumice.live.scheduler.event_translation import PodSnapshot
 from pumice.live.scheduler.handle import Handle
-from pumice.live.scheduler.pod_records import EXPIRY_S
 from pumice.live.scheduler.prebind import PodGone
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, ReleaseClaim, Request, WriteCondition, WriteStatus
 from pumice.live.scheduler.watched_resources import RawObjects, slim
 from pumice.scheduler.model import Task, status
 
-GONE = 2**63  #: the version of a pod that is gone: whatever the watch shows of it is older
 STATUS_OF: dict[str, type[PodGroup | Queue | NodeShard]] = {"PodGroup": PodGroup, "Queue": Queue, "NodeShard": NodeShard}
 WHOLE_KINDS = (*STATUS_OF, "PersistentVolumeClaim", "PersistentVolume")
 IN_WORDS = {"PodGroup": "PodGroup {}", "Queue": "the status of queue {}", "NodeShard": "the status of NodeShard {}"}
@@ -45,36 +38,19 @@ class Outcomes:
         """`pod_version` returns the resourceVersion at which the watch last showed a pod (namespace, name)."""
         self.raw_objects = {kind: RawObjects() for kind in WHOLE_KINDS}
         self.lost_lead = False
-        self._pod_version = pod_version
+        self.assumed = AssumedPods(handle, pod_version)
         self._cluster = handle.cluster
         self._state = handle.state
         self._sent_status = handle.sent_status
-        self._pods = handle.sent_status.pods
-        self._event_translation = handle.event_translation
         self._clock = handle.clock
         self._metrics = handle.metrics
         self._tell = handle.tell
         self._request_cycle = handle.request_cycle
         self._log = FirstOfMany(log)
 
-    def expired(self) -> Iterator[ReadPod]:
-        """The pods to be read again because the watch did not show in time that they are bound, or being deleted."""
-        for doubtful in self._pods.expired(self._clock.now(), self._is_unseen):
-            self._metrics.expired.add()
-            log.warning("pod %s was bound or evicted, but the watch has not shown it for %.0f s", doubtful.pod, EXPIRY_S)
-            yield doubtful
-
-    def _is_unseen(self, granted: ReadPod) -> bool:
-        task = self._task(granted.pod)
-        return task is not None and task.status == granted.assumed and not task.deleting
-
-    def _task(self, ref: ObjectRef) -> Task | None:
-        task = self._cluster.tasks.get(f"{ref.namespace}/{ref.name}")
-        return task if task is not None and task.uid == ref.uid else None
-
     def is_there(self, pod: ObjectRef) -> bool:
         """Whether a pod has not been deleted, as far as is known."""
-        return self._task(pod) is not None
+        return self.assumed.task(pod) is not None
 
     # ---- outcomes of requests
 
@@ -84,7 +60,7 @@ class Outcomes:
             case BindPod():
                 self._bound(request)
             case EvictPod():
-                self._state.change(self._pods.grant, ReadPod(request.pod, status.RELEASING), self._clock.now())
+                self._state.change(self.assumed.grant, ReadPod(request.pod, status.RELEASING), self._clock.now())
                 self._metrics.evictions.add("deleted")
             case WriteStatus():
                 self._written(request, answer)
@@ -107,7 +83,7 @@ class Outcomes:
             case OpenGate():
                 self._not_written("Gate", request.pod.uid, f"the gate of pod {request.pod}", about_pod(request.pod), error)
             case MarkPod():
-                self._pods.drop_mark(request.pod.uid)
+                self._sent_status.marks.pop(request.pod.uid, None)
                 self._not_written("Pod", request.pod.uid, f"the status of pod {request.pod}", about_pod(request.pod), error)
             case WriteStatus():
                 self._unwritten(request, error)
@@ -124,7 +100,7 @@ class Outcomes:
     # ---- pods
 
     def _bound(self, request: BindPod) -> None:
-        self._state.change(self._pods.grant, ReadPod(request.pod, status.BINDING), self._clock.now())
+        self._state.change(self.assumed.grant, ReadPod(request.pod, status.BINDING), self._clock.now())
         self._state.change(self._sent_status.pauses.forget, "Fault", str(request.pod))
         self._metrics.binds.add("bound")
         self.reached(request, "Bound")
@@ -136,7 +112,7 @@ class Outcomes:
 
     def reached(self, request: BindPod, stage: str) -> None:
         """Record that a pod has reached a stage of its bind (PreBound: everything that the bind requires is done)."""
-        task = self._task(request.pod)
+        task = self.assumed.task(request.pod)
         if task is not None:
             self._metrics.observe_stage(task, stage, self._clock.now())
 
@@ -154,25 +130,7 @@ class Outcomes:
 
     async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
         """Take over a pod as it was read after a failure, None if it is gone. Return False if a newer version is known: read it again."""
-        return await self._state.changed(partial(self._taken, request, pod))
-
-    def _taken(self, request: ReadPod, pod: Pod | None) -> bool:
-        ref = request.pod
-        task = self._task(ref)
-        if task is None or task.status != request.assumed:
-            return True  # the watch has settled it
-        if pod is not None and int(pod.metadata.resource_version or 0) < self._pod_version(ref.namespace, ref.name):
-            return False
-        self._pods.was_read(ref.uid, int(pod.metadata.resource_version or 0) if pod is not None else GONE)
-        if pod is None:
-            self._event_translation.pod_gone(task)
-            self._cluster.remove("Pod", f"{ref.namespace}/{ref.name}")
-        else:
-            before = PodSnapshot.at(task)
-            self._cluster.restore(pod)
-            self._event_translation.read_again(before, task, self._clock.now())
-        self._request_cycle(Urgency.SOON)
-        return True
+        return await self._state.changed(partial(self.assumed.take, request, pod))
 
     # ---- statuses
 

@@ -2,7 +2,7 @@
 
 * PodGroups and queues: the status that we wrote, from the cycle that decided it until the watch shows an object at least as new as the
   answer to our write. Until then the status that the watch shows is older than the one that we know.
-* Pods: see `PodRecords`.
+* Pods: the condition of each that waits, as last written, until the pod is bound or gone.
 * Refused writes: until when each of them is not tried again (`WriteBackoff`).
 * Gangs that lack pods: when the last pod arrived. For a period from then the lack is not reported, as more pods may be on their way.
 * Events: when a message was last sent. If only its amounts change it is sent again after growing pauses: a user who begins to watch just
@@ -10,7 +10,7 @@
 """
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Struct
 
 from pumice.api.kinds import POD_GROUPS, QUEUES
-from pumice.live.scheduler.pod_records import Mark, PodRecords
 from pumice.live.scheduler.requests import WriteStatus
 from pumice.live.scheduler.write_backoff import WriteBackoff
 from pumice.scheduler.model import Job, Vector
@@ -33,6 +32,14 @@ _AMOUNT = re.compile(r"(?<![\w.-])\d[\w.]*(?![\w-])")
 def without_amounts(text: str) -> str:
     """The text with every amount replaced by 0: two texts that differ only in their amounts become equal."""
     return _AMOUNT.sub("0", text)
+
+
+class Mark(Struct, frozen=True):
+    """The condition of a pod that waits."""
+
+    reason: str
+    message: str
+    nominated: str | None
 
 
 class GroupNote(msgspec.Struct):
@@ -83,7 +90,7 @@ class SentStatus:
         self.period_s = period_s
         self._arrivals: dict[str, Arrival] = {}  #: by job uid, of gangs that lack pods
         self.groups: dict[str, GroupNote] = {}  #: by job uid
-        self.pods = PodRecords()
+        self.marks: dict[str, Mark] = {}  #: by pod uid
         self.queues: dict[str, QueueNote] = {}  #: by name
         self.queues_at = -inf  #: when queues were written last
         self.shards: dict[str, tuple[list[str], ...]] = {}  #: by name: nodes in use, to add, to remove
@@ -93,6 +100,10 @@ class SentStatus:
         self.rest_reported_at = -inf  #: when it was last found out why jobs at rest wait
         self.quiet: dict[str, Quiet] = {}  #: by job uid: jobs of which everything has been reported
         self._messages: dict[str, dict[str, Message]] = {}  #: the messages last sent, by job uid and reason
+
+    def marks_of(self, uids: Iterable[str]) -> list[Mark | None]:
+        """The conditions last written to these pods."""
+        return list(map(self.marks.get, uids))
 
     def group(self, job_uid: str, group_uid: str) -> GroupNote | None:
         """The note of our last write to the PodGroup with this uid. None if the watch has shown it already."""
@@ -176,7 +187,7 @@ class SentStatus:
             self.quiet = {uid: quiet for uid, quiet in self.quiet.items() if uid in jobs}
 
     def forget_pod(self, uid: str) -> None:
-        self.pods.drop_mark(uid)
+        self.marks.pop(uid, None)
         self.pauses.forget("Pod", uid)
         self.pauses.forget("Gate", uid)
 
