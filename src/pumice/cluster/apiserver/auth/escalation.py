@@ -35,9 +35,11 @@ def _binding(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionR
     name = str(reference.get("name", ""))
     role = lister.find(f"{plural}.{GROUP}", "" if plural == "clusterroles" else review.namespace, name)
     may = Attributes("bind", GROUP, plural, namespace=review.namespace, name=name)
-    if role is None and not allowed(lister, review.user, may):
-        return AdmissionRefusal(f'{plural}.{GROUP} "{name}" not found: only who may bind any role may bind one that is not there')
-    return _refusal(review, lister, (role or {}).get("rules") or (), may)
+    if role is not None:
+        return _refusal(review, lister, role.get("rules") or (), may)
+    if allowed(lister, review.user, may):
+        return None
+    return AdmissionRefusal(f'{plural}.{GROUP} "{name}" not found: only who may bind any role may bind one that is not there')
 
 
 def _refusal(
