@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import pytest
 
@@ -25,6 +26,7 @@ from tests.live.stories import server, until
 from tests.live.virtual import VirtualClock, run
 
 PATIENCE_S = 30.0  #: of the machine: a test that fails ends, too
+T = TypeVar("T")
 LONG_S = 100_000.0  #: of virtual time, which leaps while a thread works
 
 
@@ -197,3 +199,20 @@ def test_a_cycle_that_fails_loses_no_change() -> None:
         assert made == [1, 2]
 
     asyncio.run(story())
+
+
+def test_a_cycle_and_its_requests_are_one_piece_of_work_on_a_thread() -> None:
+    works: list[object] = []
+
+    async def counted(work: Callable[[], T], /) -> T:
+        works.append(work)
+        return await on_a_thread(work)
+
+    async def story() -> None:
+        api = server("a", cpu=8)
+        api.gang("first", pods=2)
+        scheduler = Scheduler(api, read_policy(DEFAULT, PLUGINS)[0], Options(), VirtualClock(), where=counted)
+        async with scheduler.started():
+            assert len((await scheduler.step()).binds) == 2 and len(works) == 1
+
+    run(story(), LONG_S)

@@ -34,7 +34,7 @@ from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.node_shard import sharded
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.outcomes import Outcomes
-from pumice.live.scheduler.requests import ReadPod
+from pumice.live.scheduler.requests import ReadPod, Requests
 from pumice.live.scheduler.sender import Sender
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter, Where, inline
@@ -279,14 +279,16 @@ class Scheduler:
             self._event_handlers.turn()
             now = self.deciding_since = self.clock.now()
             self.metrics.cycle_begins()
-            decisions = Decisions()
+            decided: list[Decisions] = []
+            queues_are_due = self._sent_status.queues_are_due(now)
             try:
-                decide = partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue, self._observer)
-                decisions = await run(partial(decide, guarded=now < self._guarded_until))
-                await self._send(decisions, now, run)
+                self._send(await run(partial(self._decide, now, decided)), now)
+                if not queues_are_due:
+                    self._request_cycle(Urgency.LATER)
                 self._faults = 0
             except Exception:
-                self._on_failed_cycle(decisions, now)
+                self._on_failed_cycle(decided, now)
+            decisions = decided[0] if decided else Decisions()
             self.deciding_since = None
             self._report(decisions, now)
             await self._recount(run)
@@ -303,7 +305,7 @@ class Scheduler:
             await run(self.cluster.check)
             self.metrics.state_checks.add()
 
-    def _on_failed_cycle(self, unsent: Decisions, now: float) -> None:
+    def _on_failed_cycle(self, unsent: list[Decisions], now: float) -> None:
         """Handle a cycle that failed by a fault of ours. Log the first of several in a row, and read the pods again that it decided on. For
         a while our own plugins are guarded, so that a fault of theirs spoils only what they are asked about the odd object."""
         if not self._faults:
@@ -311,21 +313,25 @@ class Scheduler:
         self._faults += 1
         self._guarded_until = now + GUARDED_S
         self.metrics.failed_cycles.add()
-        for bind in unsent.binds:
-            self._sender.read_again(ReadPod(pod_ref(bind.task), status.BINDING))
-        for eviction in unsent.evictions:
-            self._sender.read_again(ReadPod(pod_ref(eviction.task), status.RELEASING))
+        for decisions in unsent:
+            for bind in decisions.binds:
+                self._sender.read_again(ReadPod(pod_ref(bind.task), status.BINDING))
+            for eviction in decisions.evictions:
+                self._sender.read_again(ReadPod(pod_ref(eviction.task), status.RELEASING))
 
-    async def _send(self, decisions: Decisions, now: float, run: Where) -> None:
-        """Send what was decided at `now`. From here on it is assumed to succeed."""
+    def _decide(self, now: float, decided: list[Decisions]) -> Requests:
+        """Decide, where cycles run, and make the requests there, too: there may be thousands. The decisions go into `decided`."""
+        guarded = now < self._guarded_until
+        decisions = cycle(self.cluster, self._acting, now, self._world, self.scheduling_queue, self._observer, guarded=guarded)
+        decided.append(decisions)
         for task, node in decisions.nominations.items():
             self.cluster.nominate(task, node)
         for eviction in decisions.evictions:
             self._event_translation.evicted(eviction.task)
-        if not self._sent_status.queues_are_due(now):
-            self._request_cycle(Urgency.LATER)
-        make = partial(effects, self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
-        requests = await run(make)
+        return effects(self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
+
+    def _send(self, requests: Requests, now: float) -> None:
+        """Send what was decided at `now`. From here on it is assumed to succeed."""
         for uid in self._sent_status.pauses.over("PodGroup", now):
             if (job := self.cluster.jobs.get(uid)) is not None:
                 self.cluster.report_again(job)

@@ -67,7 +67,7 @@ class Shadow(Scheduler):
                 self._compare(decisions, now)
                 self._faults = 0
             except Exception:
-                self._on_failed_cycle(Decisions(), now)
+                self._on_failed_cycle([], now)
             self.deciding_since = None
             self.cycled_at = self.clock.now()
             self.metrics.cycles.observe((self.cycled_at - now) * 1000)
