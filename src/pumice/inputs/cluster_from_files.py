@@ -185,7 +185,7 @@ def conditioned(reported: NativeGroupStatus, then: float) -> NativePodGroup:
 def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
     groups: dict[str, dict[str, Any]] = {}
     for job in cluster.jobs.values():
-        if job.has_group and not job.is_shadow:
+        if job.has_stored_group:
             groups[job.uid] = {"phase": job.phase, "conditions": []}
     for group in decisions.groups:
         if group.condition is not None and group.job.uid in groups:

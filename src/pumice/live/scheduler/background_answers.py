@@ -166,8 +166,7 @@ class Headlines:
         return [EventRecord(about_group(job), "Normal", "Waits", headline.text)]
 
     def _is_due(self, job: Job, now: float) -> bool:
-        has_group = job.has_group and not job.is_shadow
-        return has_group and now - job.created >= GRACE_S and now - self._asked_at(job) >= ASKED_AGAIN_S
+        return job.has_stored_group and now - job.created >= GRACE_S and now - self._asked_at(job) >= ASKED_AGAIN_S
 
     def _asked_at(self, job: Job) -> float:
         return self._because.get(job.uid, (0.0, ""))[0]

@@ -226,7 +226,7 @@ def _evict(eviction: Evict, cluster: Cluster, events: list[EventRecord], now: fl
     because = past_eviction(eviction, cluster, now).cause
     why = f"Pod is evicted, because of {because}"
     events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "Evict", why))
-    if task.job is not None and task.job.has_group and not task.job.is_shadow:
+    if task.job is not None and task.job.has_stored_group:
         events.append(EventRecord(about_group(task.job), "Normal", "Evict", f"{task.name}: {because}"))
     expecting = tuple(job.uid for job in (task.job, cluster.jobs.get(eviction.beneficiary)) if job is not None and job.held_places)
     return EvictPod(pod_ref(task), why, task.template.scheduler_name, noted=expecting)
@@ -353,7 +353,7 @@ def _blamed_condition(group: NativeGroupStatus) -> WriteCondition:
 def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[str, float], *, written: bool) -> list[EventRecord]:
     """The events about a PodGroup: why its gang is not placed, whenever that is news; or, when its status is written, that it is ready."""
     job, condition = group.job, group.condition
-    if not job.has_group or job.is_shadow:
+    if not job.has_stored_group:
         return []
     if group.phase in (PENDING, INQUEUE, UNKNOWN):
         message = _complaint(job, condition)

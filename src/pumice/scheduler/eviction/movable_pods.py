@@ -115,7 +115,7 @@ class Movable:
     def _may_lose(self, job: Job) -> bool:
         """Whether pods of the job may be moved, as far as the job is concerned."""
         rules = self._rules
-        if not job.has_group or job.is_shadow or job is self._beneficiary or job.queue is None or not job.queue.exists:
+        if not job.has_stored_group or job is self._beneficiary or job.queue is None or not job.queue.exists:
             return False
         if job.never_preempted or job.uid in self._spared or job.queue.name in rules.protected_queues:
             return False

@@ -199,6 +199,11 @@ class Job:
         return self.has_group and MARK in self.annotations
 
     @property
+    def has_stored_group(self) -> bool:
+        """Whether the API server has its PodGroup, too."""
+        return self.has_group and not self.is_shadow
+
+    @property
     def written(self) -> tuple[bytes, bytes]:
         """The PodGroup as it is written: its metadata without its name, and its spec and status, which PodGroups that are alike share."""
         return self._about, self._rest
