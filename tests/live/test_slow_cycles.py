@@ -132,8 +132,8 @@ def test_why_jobs_at_rest_wait_is_found_out_where_cycles_run() -> None:
         async with deciding(Seat(api, "one"), gate):
             for number in range(3):
                 api.gang(f"small-{number}", pods=1)
-                await asyncio.sleep(60)
-        assert len(api.placed()) == 3 and gate.threads == {"cycle"}
+                await until(lambda count=number: len(api.placed()) > count, LONG_S)
+        assert gate.threads == {"cycle"}
 
     run(story(), LONG_S)
 
