@@ -27,7 +27,7 @@ from pumice.scheduler.engine.shared_answers import (
     prepared,
     refusal_bits,
 )
-from pumice.scheduler.engine.view import Scores, View, all_of, any_of, touched
+from pumice.scheduler.engine.view import Scores, View, all_of, any_of
 from pumice.scheduler.model import EPSILON, Mask, Rows, Task
 
 NOTHING = -np.inf
@@ -70,7 +70,7 @@ class Evaluation:
                 (self._node_scorers if scorer in common.at_each_node else self._other_scorers).append((scorer, state))
         self._feasible = [common.feasible]  #: answers of the filters; those that read amounts are a part of their own
         if by_amounts := [pair for pair in self.filters if pair[0].reads_amounts]:
-            self._feasible.append(FeasibleRows(self.cluster, by_amounts, self._asking))
+            self._feasible.append(FeasibleRows(self.cluster, by_amounts, self._asking, common.kept))
         self._position = self._scored = self._measured = self._ranked = -1
         self._was_scored = False
         self._explained: tuple[int, Any] = (-1, None)
@@ -125,32 +125,32 @@ class Evaluation:
     def _measure(self) -> None:
         """Bring the masks of room up to date. Not part of refresh(): eviction computes room itself, one row at a time."""
         if self._measured != self.cluster.log.position:
-            rows = None if self._measured < 0 else touched(self.cluster, self._measured)
-            if rows is None:
+            changed = None if self._measured < 0 else self._common.kept.changed(self._measured)
+            if changed is None:
                 self._fits_idle, self._fits_future = self.room(View(self.table))
-            elif isinstance(rows, slice):
-                row = rows.start
+            elif isinstance(changed.rows, slice):
+                row = changed.rows.start
                 self._fits_idle[row] = now = self._fits_now(row)
                 self._fits_future[row] = self._fits_later(row) if self.table.moving else now
             else:
-                self._fits_idle[rows], self._fits_future[rows] = self.room(View(self.table, rows))
+                self._fits_idle[changed.rows], self._fits_future[changed.rows] = self.room(changed)
             self._measured = self.cluster.log.position
 
     def _scores_now(self) -> Scores:
         """A copy of all rows' scores by scorers that look at each node by itself. Kept from the second call on: most tasks occur once."""
         if not self._was_scored:
             self._was_scored = True
-            return self._node_score(self._common.view(self.table))
+            return self._node_score(self._common.all_rows)
         if self._scored != self.cluster.log.position:
-            rows = None if self._scored < 0 else touched(self.cluster, self._scored)
-            if rows is None:
-                self._node_scores = self._node_score(self._common.view(self.table))
-            elif isinstance(rows, slice):
-                self._node_scores[rows] = self._score_of(rows.start)
-            elif len(rows) <= FEW_ROWS:
-                self._node_scores[rows] = [self._score_of(row) for row in rows.tolist()]
+            changed = None if self._scored < 0 else self._common.kept.changed(self._scored)
+            if changed is None:
+                self._node_scores = self._node_score(self._common.all_rows)
+            elif isinstance(changed.rows, slice):
+                self._node_scores[changed.rows] = self._score_of(changed.rows.start)
+            elif len(changed) <= FEW_ROWS:
+                self._node_scores[changed.rows] = [self._score_of(row) for row in changed.row_numbers.tolist()]
             else:
-                self._node_scores[rows] = self._node_score(self._common.view(self.table, rows))
+                self._node_scores[changed.rows] = self._node_score(changed)
             self._scored = self.cluster.log.position
         return self._node_scores.copy()
 

@@ -70,7 +70,7 @@ class Evaluations:
         """The evaluation for a task, as it was when last refreshed."""
         key = self.key(task)
         if not self._shortcuts:
-            return Evaluation(task, Common(task, self._cluster, self._filters, self._scorers, self._asking))
+            return Evaluation(task, Common(task, self._cluster, self._filters, self._scorers, self._asking, SharedScores(self._cluster)))
         return self._kept.find(key) or self._kept.keep(key, self._lasting.take(key) or Evaluation(task, self._common(task, key)))
 
     def lasting(self, task: Task) -> Evaluation | None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from pumice.scheduler.engine.best_by_bounds import BestByBounds
 from pumice.scheduler.engine.rules import Asking, Filter, Reach, Rejected, Scorer, Unscored
-from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, touched
-from pumice.scheduler.model import Cluster, Mask, NDArray, Nodes, Rows, Task
+from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View
+from pumice.scheduler.model import Cluster, Mask, NDArray, Nodes, Task
 
 Prepared = Sequence[tuple[Filter, Any]]  #: filters, each with its state for a task
 
@@ -37,9 +37,10 @@ def refusal_bits(filters: Prepared, view: View, asking: Asking) -> NDArray[np.ui
 class FeasibleRows:
     """The answers of some filters about all rows. Between two uses the filters are asked again only about rows that changed."""
 
-    def __init__(self, cluster: Cluster, filters: Prepared, asking: Asking) -> None:
+    def __init__(self, cluster: Cluster, filters: Prepared, asking: Asking, kept: SharedScores) -> None:
         self._cluster = cluster
         self._asking = asking
+        self._kept = kept
         self._filters: dict[Reach, list[tuple[Filter, Any]]] = {}
         for pair in filters:
             self._filters.setdefault(pair[0].reach, []).append(pair)
@@ -57,7 +58,7 @@ class FeasibleRows:
             if since < 0 or reach is Reach.CLUSTER:
                 is_new |= self._judge(reach, filters, None)
             elif reach is Reach.NODE:
-                is_new |= self._judge(reach, filters, touched(self._cluster, since))
+                is_new |= self._judge(reach, filters, self._kept.changed(since))
         if is_new:
             admitted = self._cluster.nodes.alive
             for bits in self._bits.values():
@@ -76,14 +77,20 @@ class FeasibleRows:
 
     def _admits_now(self, row: int) -> bool:
         """Whether a row is admitted, of which the filters that read what stands on it are asked, about this row alone."""
-        table, refuses = self._cluster.nodes, self._asking.refuses
-        if not table.alive[row] or (Reach.STATIC in self._bits and self._bits[Reach.STATIC][row]):
+        if not self._cluster.nodes.alive[row] or (Reach.STATIC in self._bits and self._bits[Reach.STATIC][row]):
             return False
-        return not any(refuses(rule, state, table, row) for rule, state in self._filters.get(Reach.NODE, ()))
+        return not self._any_refuses(self._filters.get(Reach.NODE, ()), row)
 
-    def _judge(self, reach: Reach, filters: Prepared, rows: Rows | slice | None) -> bool:
+    def _any_refuses(self, filters: Prepared, row: int) -> bool:
+        table, refuses = self._cluster.nodes, self._asking.refuses
+        return any(refuses(rule, state, table, row) for rule, state in filters)
+
+    def _judge(self, reach: Reach, filters: Prepared, view: View | None) -> bool:
         """Ask filters about some rows (None: all), and return whether their answers have changed."""
-        bits = refusal_bits(filters, View(self._cluster.nodes, rows), self._asking)
+        rows = None if view is None else view.rows
+        if isinstance(rows, slice) and not self._bits[reach][rows.start] and not self._any_refuses(filters, rows.start):
+            return False
+        bits = refusal_bits(filters, View(self._cluster.nodes) if view is None else view, self._asking)
         if rows is None:
             self._bits[reach] = bits
         elif self._bits[reach][rows].tobytes() == bits.tobytes():
@@ -145,11 +152,11 @@ class Common:
         filters: Sequence[Filter],
         scorers: Sequence[Scorer],
         asking: Asking,
-        kept: SharedScores | None = None,
+        kept: SharedScores,
         bounds: Callable[[tuple[Scorer, ...]], BestByBounds] | None = None,
     ) -> None:
         """`kept`: scores that tasks of all kinds share; `bounds`: the upper bounds of the scores by these scorers."""
-        self.cluster, self.asking, self._kept, self.bounds = cluster, asking, kept, bounds
+        self.cluster, self.asking, self.kept, self.bounds = cluster, asking, kept, bounds
         #: rules with their states; UNKNOWN for rules that read amounts
         self.filters = [(rule, UNKNOWN if rule.reads_amounts else rule.prepare(task)) for rule in filters]
         self.scorers = [(rule, UNKNOWN if rule.reads_amounts else prepared(rule, task)) for rule in scorers]
@@ -158,13 +165,14 @@ class Common:
         #: scorers that look at each node by itself, and at the tasks on it
         self.at_each_node = {rule for rule, _ in self.scorers if rule.reach is Reach.NODE and not rule.normalizes}
         known = [pair for pair in self.filters if pair[1] is not UNKNOWN and not isinstance(pair[1], Rejected)]
-        self.feasible = FeasibleRows(cluster, known, asking)
+        self.feasible = FeasibleRows(cluster, known, asking, kept)
         self.static_scores = StaticScores(cluster.nodes, asking)
         self.best_of_all_served = True  #: whether it found a node for the last of these tasks, so that the next one tries it first
 
-    def view(self, table: Nodes, rows: Rows | slice | None = None) -> View:
+    @property
+    def all_rows(self) -> View:
         """A view for scorers, with the scores that tasks of all kinds share."""
-        return View(table, rows) if self._kept is None else SharingView(self._kept, table, rows)
+        return SharingView(self.kept, self.cluster.nodes)
 
 
 def prepared(rule: Scorer, task: Task) -> Any:

@@ -188,23 +188,47 @@ def at_most(numbers: Numbers, most: float) -> Numbers:
 
 
 class SharedScores:
-    """The answers of rules about all nodes that do not depend on the task, kept up to date from the cluster's log."""
+    """The answers of rules about all nodes that do not depend on the task, kept up to date from the cluster's log; and the rows that have
+    changed, as views."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._found: dict[Hashable, tuple[int, Scores]] = {}
+        self._changed: dict[int, SharingView | None] = {}  #: by the position since when; as of `_position`
+        self._position = -1
 
     def of(self, key: Hashable, ask: Callable[[View], Scores]) -> Scores:
         table, now = self._cluster.nodes, self._cluster.log.position
         since, found = self._found.get(key) or (now, ask(View(table)))
         if since < now:
-            rows = touched(self._cluster, since)
-            if isinstance(rows, slice):  # the most frequent case: single numbers are quicker than arrays of one
-                found[rows] = ask(NodeColumns(table, rows.start))
+            changed = self.changed(since)
+            if changed is None:
+                found[:] = ask(View(table))
+            elif isinstance(changed.rows, slice):  # the most frequent case: single numbers are quicker than arrays of one
+                found[changed.rows] = ask(NodeColumns(table, changed.rows.start))
             else:
-                found[slice(None) if rows is None else rows] = ask(View(table, rows))
+                found[changed.rows] = ask(changed)
         self._found[key] = now, found
         return found
+
+    def changed(self, since: int) -> SharingView | None:
+        """A view of the rows that changed since a position of the log, a single row as a slice; None if they are too many to be worth it.
+        All who ask before the next change have one view, so that what one of them reads is read for all."""
+        log = self._cluster.log
+        if self._position != log.position:
+            self._position = log.position
+            self._changed.clear()
+        elif since in self._changed:
+            return self._changed[since]
+        found = log.rows_since(since)
+        rows: Rows | slice | None = None
+        if found is not None and len(found) == 1:
+            (row,) = found
+            rows = slice(row, row + 1)
+        elif found is not None and len(found) * 4 < len(self._cluster.nodes):
+            rows = np.array(sorted(found))
+        view = self._changed[since] = None if rows is None else SharingView(self, self._cluster.nodes, rows)
+        return view
 
 
 class SharingView(View):
@@ -217,15 +241,6 @@ class SharingView(View):
     def whatever_task(self, key: Hashable, ask: Callable[[View], Scores]) -> Scores:
         found = self._kept.of(key, ask)
         return found if self.rows is None else found[self.rows]
-
-
-def touched(cluster: Cluster, since: int) -> Rows | slice | None:
-    """The rows that changed since a position of the log, a single row as a slice; None if they are too many to be worth it."""
-    rows = cluster.log.rows_since(since)
-    if rows is not None and len(rows) == 1:
-        (row,) = rows
-        return slice(row, row + 1)
-    return np.array(sorted(rows)) if rows is not None and len(rows) * 4 < len(cluster.nodes) else None
 
 
 def snapshot(table: Nodes, rows: Rows) -> View:

@@ -101,6 +101,9 @@ class HasCards(Filter):
         fine = (shown(nodes, self._cards.left) >= state.milli).sum(axis=1)
         return [Refused(fine < state.cards, self.reason)]
 
+    def refuses(self, state: Any, table: Nodes, row: int) -> bool:
+        return bool(sum([left >= state.milli for left in self._cards.left[row].tolist()]) < state.cards)
+
 
 class Rating(Scorer):
     """The scorer that gives the plugin's rating."""
