@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.api.kinds import EVENTS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
+from pumice.client.event_correlator import EventRecord, InvolvedObject
 from pumice.client.failures import ApiError, NoAnswer
 from pumice.live.scheduler.cycle_timing import CROWDED_S, Urgency
 from pumice.live.scheduler.loop import Scheduler
@@ -453,5 +454,24 @@ def test_the_state_knows_when_what_it_is_told_happens() -> None:
             api.remove(PODS, "train-0")
             await until(lambda: not scheduler.cluster.tasks)
             assert abs(scheduler.cluster.clock - scheduler.clock.now()) < 1
+
+    run(story())
+
+
+def test_events_are_limited_by_the_scheduler_s_clock() -> None:
+    """A burst goes out at once, and so does another one ten seconds later, however little of the machine's time has passed."""
+
+    async def story() -> None:
+        api = server()
+        async with scheduling(api) as scheduler:
+            await scheduler.synced.wait()
+            for burst in range(2):
+                began = scheduler.clock.now()
+                for number in range(500):
+                    scheduler.tell(EventRecord(InvolvedObject("Pod", f"{burst}-{number}", "default"), "Normal", "Told", "so"))
+                await scheduler.recorder.drain(60.0)
+                assert scheduler.clock.now() - began < 0.1
+                await asyncio.sleep(10)
+            assert len(api.all(EVENTS)) == 1000
 
     run(story())

@@ -97,7 +97,8 @@ class Scheduler:
         self.synced = asyncio.Event()
         self.cycled_at = 0.0  #: when the last cycle ended
         self.deciding_since: float | None = None  #: when the current cycle began; None between cycles
-        self.recorder = recorder or EventRecorder(transport, options.component, wall=self.clock.now, busy=self._is_binding)
+        now = self.clock.now
+        self.recorder = recorder or EventRecorder(transport, options.component, wall=now, clock=now, busy=self._is_binding)
         self._transport = transport
         self._world = world
         self._when_synced = when_synced
