@@ -8,6 +8,7 @@ controllers name a kind without its version.
 """
 
 import re
+from functools import lru_cache
 from urllib.parse import quote
 
 import msgspec
@@ -234,6 +235,7 @@ def kind_of(subject: Object) -> str:
     return kind_name(subject["apiVersion"], subject["kind"])
 
 
+@lru_cache(maxsize=1024)
 def kind_name(api_version: str, kind: str) -> str:
     """The name of a kind in the form of `Kind.name`."""
     group, slash, _ = api_version.rpartition("/")

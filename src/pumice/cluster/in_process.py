@@ -5,8 +5,7 @@ so their readers need no time-outs. A reader that is too slow is cut off with 41
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -44,18 +43,19 @@ class InProcess:
         """There is none: a component of this process has no other replica."""
 
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
-        with _answering():
-            return _encode(self._store.get(self._kind(resource), ref.name, ref.namespace))
+        with _answering:
+            kind = self._kind(resource)
+            return self._json(kind, self._store.get(kind, ref.name, ref.namespace))
 
     async def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
-        with _answering():
+        with _answering:
             kind = self._kind(scope.resource)
             page = self._store.list(kind, scope.namespace, *selectors_of(scope.label_selector, scope.field_selector, kind))
         yield Page([msgspec.Raw(_encode(obj)) for obj in page.items], str(page.version))
 
     async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         woken = asyncio.Event()
-        with _answering():
+        with _answering:
             kind = self._kind(scope.resource)
             chosen = selectors_of(scope.label_selector, scope.field_selector, kind)
             watch = self._store.watch(kind, scope.namespace, *chosen, since=int(resource_version), wake=woken.set)
@@ -72,7 +72,7 @@ class InProcess:
         self, resource: Kind, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
     ) -> bytes:
         await self._turn()
-        with _answering():
+        with _answering:
             if subresource == "binding":
                 metadata = body["metadata"]
                 where = namespace, name, body["target"]["name"], metadata.get("uid", ""), metadata.get("annotations")
@@ -81,26 +81,29 @@ class InProcess:
             if subresource == "eviction":
                 await self._done(lambda: self._store.evict(namespace, name, options=self._options))
                 return b"{}"
-            return _encode(await self._done(lambda: self._store.create(self._kind(resource), body, namespace, self._options)))
+            kind = self._kind(resource)
+            return self._json(kind, await self._done(lambda: self._store.create(kind, body, namespace, self._options)))
 
     async def update(self, resource: Kind, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
         await self._turn()
-        with _answering():
-            return _encode(await self._done(lambda: self._store.update(self._kind(resource), body, subresource, self._options)))
+        with _answering:
+            kind = self._kind(resource)
+            return self._json(kind, await self._done(lambda: self._store.update(kind, body, subresource, self._options)))
 
     async def patch(
         self, resource: Kind, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
     ) -> bytes:
         await self._turn()
-        with _answering():
+        with _answering:
             patch = PatchRequest(CONTENT_TYPES[patch_type.value], _plain(body))
-            where = self._kind(resource), ref.name, patch, ref.namespace, subresource
-            return _encode(await self._done(lambda: self._store.patch(*where, self._options)))
+            kind = self._kind(resource)
+            where = kind, ref.name, patch, ref.namespace, subresource
+            return self._json(kind, await self._done(lambda: self._store.patch(*where, self._options)))
 
     async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._turn()
         delete_options = DeleteOptions(uid=ref.uid or None, grace_s=grace_s, propagation=propagation)
-        with _answering():
+        with _answering:
             await self._done(lambda: self._store.delete(self._kind(resource), ref.name, ref.namespace, delete_options, self._options))
 
     async def _done(self, work: Callable[[], Done]) -> Done:
@@ -116,6 +119,9 @@ class InProcess:
         if self._writes % WRITES_AT_ONCE == 0:
             await asyncio.sleep(0)
 
+    def _json(self, kind: ServedKind, obj: Object) -> bytes:
+        return self._store.storage.json(kind.storage, obj)
+
     def _kind(self, resource: Kind) -> ServedKind:
         kind = self._store.kinds.at(resource.group, resource.version, resource.plural)
         if kind is None:
@@ -123,14 +129,18 @@ class InProcess:
         return kind
 
 
-@contextmanager
-def _answering() -> Iterator[None]:
-    """Turn the StatusError of a request that the store refuses into the ApiError that clients know."""
-    try:
-        yield
-    except StatusError as error:
-        seconds = (error.details or {}).get("retryAfterSeconds")
-        raise ApiError(error.code, error.reason, error.message, float(seconds) if seconds else None) from None
+class _Answering:
+    """A context that turns the StatusError of a request that the store refuses into the ApiError that clients know."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, StatusError):
+            seconds = (error.details or {}).get("retryAfterSeconds")
+            raise ApiError(error.code, error.reason, error.message, float(seconds) if seconds else None) from None
+
+
+_answering = _Answering()
 
 
 def _plain(body: Any) -> Any:

@@ -8,7 +8,7 @@ nobody else learns at once of an object and of what a controller has made of it.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
-from pumice.api import Key, Object
+from pumice.api import Object, key_of
 from pumice.api.kinds import kind_of
 from pumice.cluster.apiserver import Store
 from pumice.cluster.apiserver.storage.watch import WatchEvent
@@ -81,10 +81,8 @@ class StoreLister(IndexedLister):
         if storage == "events":  # no controller looks at events, and there are many of them
             return
         change = ObjectChange(old, new)
-        kind = kind_of(change.object)
-        metadata = change.object["metadata"]
-        key = Key(metadata.get("namespace") or "", metadata["name"])
-        self._index.changed(kind, key, old, new)
+        seen = change.object
+        self._index.changed(kind_of(seen), key_of(seen), old, new)
         self._changes.append(change)
         self._versions.append(version)
         if len(self._changes) == 1:

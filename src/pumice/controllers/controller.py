@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from msgspec import Struct
 
 from pumice.api import Key, Object, key_of, kinds, namespace_of
-from pumice.api.json_objects import controller_of, labels_of
+from pumice.api.json_objects import controller_of, labels_of, owners_of
 from pumice.api.kinds import kind_of
 from pumice.controllers.writes import Write
 
@@ -88,6 +88,12 @@ class ObjectChange(_States):
                 found.setdefault(kind_of(owner), set()).add(Key(namespace_of(state), owner["name"]))
         return found
 
+    @property
+    def concerns_owners(self) -> bool:
+        """Whether the object has or had owners, or might get one."""
+        old, new = self
+        return bool((old is not None and owners_of(old)) or (new is not None and owners_of(new)) or self.is_adoptable)
+
     @cached_property
     def is_adoptable(self) -> bool:
         """Whether the object has no controller now, and that or its labels are new."""
@@ -107,6 +113,16 @@ class Result(Struct, frozen=True):
 NOTHING = Result()
 
 KeysOf = Callable[[ObjectChange, Lister], Iterable[Hashable]]
+
+
+class OfOwners:
+    """A function to keys of owners only: nobody asks it about a change that concerns none."""
+
+    def __init__(self, keys_of: KeysOf) -> None:
+        self._keys_of = keys_of
+
+    def __call__(self, change: ObjectChange, lister: Lister) -> Iterable[Hashable]:
+        return self._keys_of(change, lister)
 
 
 class Controller(Protocol):
@@ -163,9 +179,9 @@ def itself(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     return (key_of(change.object),)
 
 
-def its_controller(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]:
+def its_controller(kind: str) -> KeysOf:
     """A function from a change to the keys of the objects of this kind that control, or controlled, the changed object."""
-    return lambda change, lister: sorted(change.controllers.get(kind, ()))
+    return OfOwners(lambda change, lister: sorted(change.controllers.get(kind, ())))
 
 
 def all_of(kind: str) -> KeysOf:

@@ -6,7 +6,7 @@ The store that keeps the objects passes every change to the index. The index hol
 from collections.abc import Iterator
 
 from pumice.api import Key, Object
-from pumice.api.json_objects import controller_of, field, labels_of, owners_of
+from pumice.api.json_objects import controller_of, field, labels_of, owners_of, spec_of
 from pumice.controllers.controller import ADOPTABLE, INDEXED, LABELS, RARE
 
 IndexKey = tuple[str, Key]  #: kind and key of an object
@@ -33,11 +33,15 @@ class KeyIndex:
         return [(kind, key) for key in sorted(self._strays.get((kind, namespace), ()))]
 
     def changed(self, kind: str, key: Key, old: Object | None, new: Object | None) -> None:
+        shares_spec = old is not None and new is not None and spec_of(old) is spec_of(new)
         for path in INDEXED.get(kind, ()):
-            self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
-        self._index_owners((kind, key), old, new)
-        if kind in ADOPTABLE:
-            self._index_strays((kind, key.namespace), key, new)
+            if not shares_spec or path.startswith(LABELS):
+                self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
+        before, after = owners_of(old) if old else [], owners_of(new) if new else []
+        if old is None or new is None or before != after:
+            self._index_owners((kind, key), before, after)
+            if kind in ADOPTABLE:
+                self._index_strays((kind, key.namespace), key, new)
 
     def _index_strays(self, place: tuple[str, str], key: Key, new: Object | None) -> None:
         if new is not None and controller_of(new) is None:
@@ -58,11 +62,7 @@ class KeyIndex:
         if after is not None:
             index.setdefault(after, {})[key] = None
 
-    def _index_owners(self, place: IndexKey, old: Object | None, new: Object | None) -> None:
-        before = owners_of(old) if old else []
-        after = owners_of(new) if new else []
-        if before is after or before == after:
-            return
+    def _index_owners(self, place: IndexKey, before: list[Object], after: list[Object]) -> None:
         for owner in before:
             owned = self._owned.get(owner["uid"], {})
             owned.pop(place, None)

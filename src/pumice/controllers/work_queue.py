@@ -9,11 +9,11 @@ If a controller fails on a changed object, the error is logged and the object is
 
 import heapq
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from pumice.api.kinds import kind_of
-from pumice.controllers.controller import EVERY, Controller, KeysOf, Lister, ObjectChange
+from pumice.controllers.controller import EVERY, Controller, KeysOf, Lister, ObjectChange, OfOwners
 
 
 class QueuedKey(NamedTuple):
@@ -51,10 +51,12 @@ class KeyQueue:
     def observe(self, changes: Iterable[ObjectChange], lister: Lister) -> None:
         """Queue the keys that these changes touch."""
         for change in changes:
-            kind = kind_of(change.object)
-            for controller, keys_of in (*self._watchers.get(kind, ()), *self._watchers.get(EVERY, ())):
-                for key in _keys(controller, keys_of, change, lister):
-                    self.add(controller, key)
+            concerns_owners = change.concerns_owners
+            for kind in (kind_of(change.object), EVERY):
+                for controller, keys_of in self._watchers.get(kind, ()):
+                    if concerns_owners or type(keys_of) is not OfOwners:
+                        for key in _keys(controller, keys_of, change, lister):
+                            self.add(controller, key)
 
     def add(self, controller: Controller, key: Hashable) -> None:
         if (controller.name, key) not in self._waiting:
@@ -105,11 +107,11 @@ class KeyQueue:
         return work
 
 
-def _keys(controller: Controller, keys_of: KeysOf, change: ObjectChange, lister: Lister) -> list[Hashable]:
+def _keys(controller: Controller, keys_of: KeysOf, change: ObjectChange, lister: Lister) -> Collection[Hashable]:
     try:
-        return list(keys_of(change, lister))
+        return tuple(keys_of(change, lister))
     except Exception:
         import logging  # imported only if there is an error to log
 
         logging.getLogger(__name__).exception("%s passes over %s %s", controller.name, kind_of(change.object), change.object["metadata"])
-        return []
+        return ()

@@ -100,11 +100,15 @@ def check_head(kind: ServedKind, obj: Object, namespace: str) -> None:
         )
 
 
+_CHECKED = ("name", "generateName", "labels", "annotations", "finalizers", "ownerReferences")
 _NAMED_BY_LABELS = ("namespaces", "services", "statefulsets.apps")  #: whose names are parts of host names
 
 
 def metadata_causes(kind: ServedKind, metadata: dict[str, Any], before: dict[str, Any] | None) -> Causes:
-    """The causes for refusing the metadata: its name, labels, annotations and owner references. `before` are those of a stored object."""
+    """The causes for refusing the metadata: its name, labels, annotations and owner references, if they differ from those
+    of a stored object in `before`."""
+    if before is not None and all(metadata.get(field) == before.get(field) for field in _CHECKED):
+        return []
     name, prefix = metadata.get("name"), metadata.get("generateName")
     causes: Causes = []
     if prefix:
@@ -148,7 +152,7 @@ def finalizer_causes(names: Sequence[str], place: str, *, is_bare_refused: bool 
 def deduplicate_owners(metadata: dict[str, Any]) -> list[str]:
     """Keep the first of equal owner references. Returns the warning if there are any."""
     owners: list[Object] = metadata.get("ownerReferences") or []
-    twice = repeated(repr(sorted(owner.items())) for owner in owners)
+    twice = repeated(repr(sorted(owner.items())) for owner in owners) if len(owners) > 1 else ()
     if not twice:
         return []
     metadata["ownerReferences"] = [owner for index, owner in enumerate(owners) if index not in twice]

@@ -74,7 +74,7 @@ class ReadHandler:
             obj = table(kind, [obj], self._store.now(), metadata, _included(request), form.api_version)
         elif form.kind == "PartialObjectMetadata":
             obj = partial(obj, form.api_version)
-        return Response.json(obj, code, headers=warnings)
+        return Response(self._store.storage.json(kind.storage, obj), code, headers=warnings)
 
     # Lists
 

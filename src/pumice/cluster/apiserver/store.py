@@ -9,7 +9,7 @@ The objects that the store returns are the stored ones: never change them. The o
 `WriteOptions.owned`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -240,12 +240,12 @@ class Store:
         object has another one."""
         kind = self.kind(resource)
         if not options.owned:
-            obj = clone(obj)
+            obj = _own(obj, obj, ("metadata", "status")) if subresource == "status" else clone(obj)
         check_head(kind, obj, "")
         metadata = obj["metadata"]
         key = (str(metadata.get("namespace") or "default") if kind.namespaced else "", str(metadata.get("name") or ""))
         old = self.storage.get(kind.storage, key)
-        obj = self._taken(kind, obj, "", options, _untouched(kind, old, obj, subresource))
+        obj = stored(kind, shaped(kind, obj, options, _untouched(kind, old, obj, subresource)))
         if old is None:
             raise kind.not_found(key[1])
         if kind.versioned_update and metadata.get("resourceVersion") in (None, "", "0"):
@@ -306,7 +306,7 @@ class Store:
         shown = seen(kind, old)
         fresh = patched(kind, shown, patch, key, options, now, subresource)
         untouched = _untouched(kind, old, fresh, subresource)
-        fresh = _own(fresh, untouched) if untouched and shown is old and not kind.custom else clone(fresh)
+        fresh = _own(fresh, untouched, ("metadata",)) if untouched and shown is old and not kind.custom else clone(fresh)
         try:
             obj = self._taken(kind, fresh, namespace, options, untouched)
         except Misshaped as error:
@@ -467,9 +467,10 @@ class Store:
         return shown
 
 
-def _own(obj: Object, kept: Object) -> Object:
-    """A copy of the object, which shares only those fields that are the same in `kept`: nobody looks at them before they are replaced."""
-    return {key: value if value is kept.get(key) and key != "metadata" else clone(value) for key, value in obj.items()}
+def _own(obj: Object, kept: Object, written: Container[str]) -> Object:
+    """A copy of the object, which shares only those fields that are the same in `kept` and are not `written`: nobody changes them before
+    they are replaced."""
+    return {key: value if value is kept.get(key) and key not in written else clone(value) for key, value in obj.items()}
 
 
 def _untouched(kind: ServedKind, old: Object | None, obj: Object, subresource: str) -> Object:

@@ -51,7 +51,8 @@ CHANGING = (kinds.SERVICE, kinds.CLAIM)  #: the kinds whose spec may change so t
 
 def _charge(pod: Object) -> list[object]:
     """The fields of a pod that can change while the pod lives and that affect its charge."""
-    return [status_of(pod).get("phase"), *(spec_of(pod).get(part) for part in ("containers", "initContainers", "activeDeadlineSeconds"))]
+    spec = spec_of(pod)
+    return [status_of(pod).get("phase"), spec.get("containers"), spec.get("initContainers"), spec.get("activeDeadlineSeconds")]
 
 
 def _quotas_around(change: ObjectChange, lister: Lister) -> Iterable[Key]:

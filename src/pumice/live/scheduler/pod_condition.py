@@ -11,7 +11,7 @@ def apply_mark(status: dict[str, Any], request: MarkPod, at: str) -> bool:
     there = status.get("conditions") or []
     if any(condition.get("type") == "PodScheduled" and condition.get("status") == "True" for condition in there):
         return False
-    condition = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "lastTransitionTime": at}
+    condition = {"type": "PodScheduled", "status": "False", "lastTransitionTime": at}
     changed = set_conditions(status, [condition | {"reason": request.reason, "message": request.message}])
     if request.nominated is not None and request.nominated != status.get("nominatedNodeName", ""):
         status["nominatedNodeName"] = request.nominated

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from pumice.api import Object
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import StatusError, forbidden
@@ -57,8 +59,7 @@ class AdmissionLister(Protocol):
     def all(self, resource: str, namespace: str = "") -> Iterable[Object]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionAttributes:
+class AdmissionAttributes(msgspec.Struct, frozen=True):
     """A write that the rules decide about."""
 
     operation: str  #: CREATE, UPDATE, DELETE
@@ -70,7 +71,7 @@ class AdmissionAttributes:
     old: Object | None  #: the object as it is stored; None for CREATE
     user: UserInfo
     dry_run: bool = False
-    warnings: list[str] = field(default_factory=list)  #: warnings for the user, added by the rules
+    warnings: list[str] = []  #: warnings for the user, added by the rules
     asked_kind: ServedKind | None = None  #: the version that was written, if objects are shown to a rule in another
 
     def about(self, obj: Object) -> AdmissionAttributes:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from pumice.api import Object
 from pumice.api.cel.errors import EvaluationError

@@ -11,6 +11,7 @@ Objects are shared with callers, never copied: to change an object, make a new o
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Protocol
 
 import msgspec
@@ -23,6 +24,7 @@ RING = 16_384  #: events kept of each kind, at least, if they are small
 MOST_STORED = 1024 * 1024 * 1024  #: bytes of the JSON of all objects; in memory they take several times as much
 HISTORY_BYTES = 64 * 1024 * 1024  #: bytes of the JSON of all events kept
 _encode = msgspec.json.encode
+_version_of = attrgetter("resource_version")
 
 Listener = Callable[[str, WatchEvent], None]
 
@@ -63,7 +65,7 @@ class KindStorage:
         """The index of the first event after `version`. Raises StatusError 410 if events after it were forgotten."""
         if version < self.complete_since:
             raise expired(f"too old resource version: {version} ({self.complete_since})")
-        return bisect_right(self.events, version, key=lambda event: event.resource_version)
+        return bisect_right(self.events, version, key=_version_of)
 
     def as_of(self, version: int) -> tuple[list[Key], dict[Key, Object]]:
         """The sorted keys, and the objects by key, as they were at `version`. Raises StatusError 410 if events after it were forgotten."""
@@ -111,6 +113,12 @@ class Storage:
     def get(self, storage: str, key: Key) -> Object | None:
         kind_storage = self.kind_storages.get(storage)
         return kind_storage.objects.get(key) if kind_storage else None
+
+    def json(self, storage: str, obj: Object) -> bytes:
+        """The JSON of an object, which the event of its last write has, if that is still kept."""
+        events = self.kind_storage(storage).events
+        at = bisect_left(events, int(obj["metadata"].get("resourceVersion") or 0), key=_version_of)
+        return events[at].body if at < len(events) and events[at].object is obj else _encode(obj)
 
     def has_any(self, storage: str) -> bool:
         return bool((kind_storage := self.kind_storages.get(storage)) and kind_storage.objects)

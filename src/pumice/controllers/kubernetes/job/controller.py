@@ -70,7 +70,7 @@ class BatchJobs:
         its_job = its_claimants(kinds.BATCH_JOB)
         self.watches: dict[str, KeysOf] = {
             kinds.BATCH_JOB: lambda change, lister: [*itself(change, lister), *strays(change, lister)],
-            kinds.POD: lambda change, lister: [*its_job(change, lister), *strays(change, lister)],
+            kinds.POD: lambda change, lister: [*(its_job(change, lister) if change.concerns_owners else ()), *strays(change, lister)],
         }
         if makes_groups:
             self.watches |= dict.fromkeys((pod_groups.WORKLOAD, GROUP), its_controller(kinds.BATCH_JOB))
