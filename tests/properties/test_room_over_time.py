@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pumice.api.annotations import ESTIMATE
-from pumice.scheduler.model import Table
+from pumice.scheduler.model import Cluster, Table
 from pumice.scheduler.placement.room_over_time import Timetable, places
 from pumice.scheduler.placement.timetable import PlannedEnds, PodSet, Promise
 from pumice.testing import cluster, node, pod, podgroup
@@ -49,13 +49,27 @@ def room_at(time: float, idle: Table, ends: list[tuple[float, int, int, float]],
     return room
 
 
+def sets_of(made: Cluster, random: Random) -> list[PodSet]:
+    """None, one or two sets of equal pods that look for room."""
+    pod_sets = []
+    for _ in range(random.choice((0, 1, 1, 2))):
+        idle = made.nodes.idle
+        amounts = np.zeros(len(idle))
+        for column in made.dimensions.columns.values():
+            amounts[column] = idle[column].max() // random.choice((2, 4, 8)) * (random.random() < 0.7)
+        amounts[0] = max(amounts[0], 500.0)
+        pod_sets.append(PodSet(amounts, random.choice((1, 1, 2, 3, 5)), np.array([random.random() < 0.9 for _ in made.nodes])))
+    return pod_sets
+
+
 @pytest.mark.parametrize("seed", range(times(40)))
 def test_a_promise_is_of_the_first_instant_at_which_there_is_room_for_the_whole_run(seed: int) -> None:
     random = Random(seed)
     made = cluster(*drawn(random))
     with session(made, "predicates") as opened:
         planned, idle = made.index(PlannedEnds), made.nodes.idle.copy()
-        ends = [(change.time, *part) for change in planned.to_come(opened, inf) for part in change.usage]
+        times, rows, amounts = planned.to_come(opened, inf)
+        ends = [(times[number], column, rows[number], amounts[column, number]) for column, number in np.argwhere(amounts).tolist()]
         taken: Taken = []
         timetable = Timetable(opened, planned, inf)
         for number in range(12):
@@ -74,13 +88,7 @@ def test_a_promise_is_of_the_first_instant_at_which_there_is_room_for_the_whole_
                 return room
 
             assert (timetable.free_now(length) == least(NOW)).all()
-            pod_sets = []
-            for _ in range(random.choice((0, 1, 1, 2))):
-                amounts = np.zeros(len(idle))
-                for column in made.dimensions.columns.values():
-                    amounts[column] = idle[column].max() // random.choice((2, 4, 8)) * (random.random() < 0.7)
-                amounts[0] = max(amounts[0], 500.0)
-                pod_sets.append(PodSet(amounts, random.randint(1, 5), np.array([random.random() < 0.9 for _ in made.nodes])))
+            pod_sets = sets_of(made, random)
             found = timetable.earliest(pod_sets, length)
             expected = next(((time, usage) for time in instants if (usage := places(least(time), pod_sets)) is not None), None)
             assert (found is None) == (expected is None)
@@ -92,3 +100,51 @@ def test_a_promise_is_of_the_first_instant_at_which_there_is_room_for_the_whole_
                 assert (usage == expected[1]).all()
                 timetable.change(found, length, -1)
                 taken.append((found, length))
+
+
+@pytest.mark.parametrize("seed", range(times(4)))
+def test_a_promise_that_is_said_to_be_the_earliest_is_found_again(seed: int) -> None:
+    """Jobs come and go, other pods of theirs wait now, they are expected to run longer, or another node may have them."""
+    random, kept, moved = Random(seed), 0, 0
+    for _ in range(20):
+        made = cluster(*drawn(random))
+        with session(made, "predicates") as opened:
+            timetable, taken = Timetable(opened, made.index(PlannedEnds), inf), list[tuple[Promise, list[PodSet], float]]()
+            for _ in range(30):
+                if taken and random.random() < 0.8:
+                    promise, pod_sets, length = taken.pop(random.randrange(len(taken)))
+                    if random.random() < 0.2:
+                        timetable.change(promise, length, 1)
+                        length += random.choice((10.0, inf))
+                        timetable.change(promise, length, -1)
+                    if random.random() < 0.2:
+                        pod_sets = sets_of(made, random)
+                    is_earliest = timetable.is_earliest(promise, pod_sets, length)
+                    timetable.change(promise, length, 1)
+                    found = timetable.earliest(pod_sets, length)
+                    assert found == promise or not is_earliest
+                    kept, moved = kept + is_earliest, moved + (found != promise)
+                    if found is None or random.random() < 0.2:
+                        continue
+                else:
+                    pod_sets, length = sets_of(made, random), random.choice((5.0, 10.0, 25.0, inf))
+                    found = timetable.earliest(pod_sets, length)
+                if found is not None and found.usage:
+                    timetable.change(found, length, -1)
+                    taken.append((found, pod_sets, length))
+    assert kept and moved
+
+
+def test_expected_ends_are_those_of_a_recount_when_more_resources_become_known() -> None:
+    def runs(name: str) -> list[Builder]:
+        return [podgroup(name).annotation(ESTIMATE, "9s"), pod(name).cpu(1).gang(name).on("n").started(NOW)]
+
+    made = cluster(node("n").cpu(99), *(each for number in range(70) for each in runs(f"j{number}")))
+    made.index(PlannedEnds)
+    wide = node("wide").cpu(9)
+    for number in range(9):
+        made.remove("Pod", f"default/j{number}")
+        wide = wide.resource(f"example.com/r{number}", 1)
+    for each in (wide, *runs("late")):
+        made.put(*each.build())
+    made.check()

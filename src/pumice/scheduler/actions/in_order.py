@@ -15,6 +15,7 @@ way.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
 from math import inf
 from operator import attrgetter
 from typing import Annotated, Literal, get_args
@@ -102,7 +103,7 @@ class Line:
         self._no_room: dict[Hashable, float] = {}  #: by queue and kind of pod: the shortest run for which no room was found
         self.placing = TaskPlacer(session, cache_errors=True)
 
-    @property
+    @cached_property
     def _ends(self) -> PlannedEnds:
         return self.session.cluster.index(self._kind_of_ends)
 
@@ -170,6 +171,7 @@ class Line:
 
     def _timetable(self, promised: Sequence[tuple[Promise, float]] = ()) -> Timetable:
         self.session.went_by_clock = True
+        self._ends.refresh()
         return Timetable(self.session, self._ends, self._unknown, promised)
 
     def _may_fit(self, job: Job) -> bool:
@@ -195,10 +197,12 @@ class Line:
         kept = self._kept(jobs)
         timetable = self._timetable([(kept[job.uid], self._length(job)) for job in jobs if job.uid in kept])
         for job in jobs:
-            length = self._length(job)
+            length, pod_sets = self._length(job), self._pod_sets(job)
             if job.uid in kept:
+                if self.session.policy.shortcuts and timetable.is_earliest(kept[job.uid], pod_sets, length):
+                    continue
                 timetable.change(kept[job.uid], length, 1)
-            promise = timetable.earliest(self._pod_sets(job), length)
+            promise = timetable.earliest(pod_sets, length)
             if promise is None or (promise.start <= self.session.now and not self._has_quota(job, next(iter(job.pending.values())))):
                 continue
             if promise.start > self.session.now or not self._start_beside(job, timetable):

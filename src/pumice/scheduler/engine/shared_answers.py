@@ -44,6 +44,7 @@ class FeasibleRows:
         self._filters: dict[Reach, list[tuple[Filter, Any]]] = {}
         for pair in filters:
             self._filters.setdefault(pair[0].reach, []).append(pair)
+        self._lasts = self._filters.keys() <= {Reach.STATIC}  #: whether the answers do not depend on the tasks on nodes
         self._bits: dict[Reach, NDArray[np.uint8]] = {}
         self.failed = False  #: whether there was a row about which some filter could say nothing
         self._position = -1
@@ -68,6 +69,8 @@ class FeasibleRows:
 
     def admits(self, row: int) -> bool:
         """Whether none of the filters refuses a row. If only a few other rows have changed, the filters are not asked about those."""
+        if self._lasts and self._position >= 0:
+            return bool(self.admitted[row])
         changed = self._cluster.log.rows_since(self._position) if self._position >= 0 else None
         if changed is None or len(changed) > FEW or Reach.CLUSTER in self._filters:
             self.refresh()

@@ -7,6 +7,7 @@ that is read from files all such pods are reported (`unserved`).
 from __future__ import annotations
 
 from math import inf
+from operator import attrgetter
 
 from pumice.api import did_you_mean
 from pumice.api.annotations import GROUP_NAME
@@ -14,6 +15,8 @@ from pumice.scheduler.framework.decisions import Decisions, Waiting
 from pumice.scheduler.framework.hook_answers import UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Task, status
+
+_queue = attrgetter("queue")
 
 GRACE_S = 5.0  #: for this time a new pod may be without its PodGroup
 
@@ -32,7 +35,8 @@ def next_stranded(cluster: Cluster, now: float) -> float:
 
 
 def _looked_at_by_none(cluster: Cluster) -> list[Task]:
-    jobs = [job for job in cluster.waiting.values() if job.queue is None or not job.queue.exists]
+    missing = {queue for queue in {*map(_queue, cluster.waiting.values())} if queue is None or not queue.exists}
+    jobs = [job for job in cluster.waiting.values() if job.queue in missing] if missing else ()
     return [*cluster.without_job.values(), *(task for job in jobs for task in job.pending.values())]
 
 

@@ -24,7 +24,7 @@ class PendingTasks:
     @classmethod
     def of(cls, session: Session, job: Job, among: Iterable[Task]) -> PendingTasks:
         tasks = [task for task in among if not task.best_effort and (not task.gated or task.at_queue_gate)]
-        return cls(job, sorted(tasks, key=session.orders.task_key, reverse=True))
+        return cls(job, sorted(tasks, key=session.orders.task_key, reverse=True) if len(tasks) > 1 else tasks)
 
     def __bool__(self) -> bool:
         return bool(self.tasks)

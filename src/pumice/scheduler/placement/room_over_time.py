@@ -6,14 +6,14 @@ a few passes over all. So it costs little even if thousands of pods run and thou
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from math import inf
 from operator import itemgetter
 
 import numpy as np
 
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import EPSILON, Mask, Table, Vector
+from pumice.scheduler.model import EPSILON, Mask, Rows, Table, Vector
 from pumice.scheduler.placement.timetable import PlannedEnds, PodSet, Promise
 
 _row = itemgetter(1)  #: of a part of a usage
@@ -28,24 +28,18 @@ class Timetable:
         self._now, self._count = session.now, idle.shape[1]
         self._less = sorted(promise.start for promise, _ in promised)  #: the instants at which room is taken
         self._free: dict[int, Table] = {}  #: the room free from now on, by the number of times that room is taken meanwhile
-        changes = [(change.time, *part) for change in ends.to_come(session, unknown) for part in change.usage]
-        for promise, length in promised:
-            changes += [(promise.start, column, row, -amount) for column, row, amount in promise.usage]
-            if promise.start + length < inf:
-                changes += [(promise.start + length, *part) for part in promise.usage]
-        times, columns, rows, amounts = np.fromiter(chain.from_iterable(changes), float).reshape(-1, 4).T
-        times, rows = np.append(np.full(self._count, self._now), times), np.append(np.arange(self._count), rows.astype(np.intp))
+        at_first = np.full(self._count, self._now), np.arange(self._count), np.zeros_like(idle)
+        parts = zip(at_first, ends.to_come(session, unknown), _changes(promised, len(idle)), strict=True)
+        times, rows, amounts = (np.concatenate(each, axis=-1) for each in parts)
         order = np.lexsort((times, rows))
-        is_new = np.append(True, (np.diff(rows[order]) > 0) | (np.diff(times[order]) != 0))[: len(order)]
-        entries = np.empty(len(order), np.intp)
-        entries[order] = np.cumsum(is_new) - 1
-        self._times, self._rows = times[order[is_new]], rows[order[is_new]]
-        self._room: Table = np.zeros((len(idle), len(self._times)))  #: [r, entry], from the entry's instant on
-        self._room[:, entries[: self._count]] = idle
-        np.add.at(self._room, (columns.astype(np.intp), entries[self._count :]), amounts)
+        times, rows = times[order], rows[order]
+        is_last = np.append((rows[1:] != rows[:-1]) | (times[1:] != times[:-1]), True)[: len(order)]  # of the changes at one instant
+        self._times, self._rows = times[is_last], rows[is_last]
         self._index()
-        for first, after in zip(self._firsts.tolist(), self._firsts[1:].tolist(), strict=False):
-            np.cumsum(self._room[:, first:after], axis=1, out=self._room[:, first:after])
+        sums = amounts[:, order].astype(np.int64).cumsum(axis=1)[:, is_last]  # over all nodes, one after the other
+        before = sums[:, self._firsts[:-1] - 1]
+        before[:, :1] = 0
+        self._room: Table = idle[:, self._rows] + (sums - before[:, self._rows])  #: [r, entry], from the entry's instant on
 
     def _index(self) -> None:
         self._firsts = self._rows.searchsorted(np.arange(self._count + 1))  #: by row: its first entry
@@ -58,10 +52,14 @@ class Timetable:
             insort(self._less, promise.start)
         self._free.clear()
         for row, parts in groupby(promise.usage, _row):
-            first = self._entry(row, promise.start)
-            after = self._entry(row, promise.start + length) if promise.start + length < inf else self._firsts[row + 1]
+            during = self._entries(row, promise.start, length)
             for column, _, amount in parts:
-                self._room[column, first:after] += sign * amount
+                self._room[column, during] += sign * amount
+
+    def _entries(self, row: int, start: float, length: float) -> slice:
+        """The entries of a node from an instant on for a length of time."""
+        first = self._entry(row, start)
+        return slice(first, self._entry(row, start + length) if start + length < inf else int(self._firsts[row + 1]))
 
     def _entry(self, row: int, time: float) -> int:
         """The entry of a node and an instant, which is put in if it is not there."""
@@ -104,9 +102,30 @@ class Timetable:
                 return Promise(time, tuple(zip(columns.tolist(), rows.tolist(), usage[columns, rows].tolist(), strict=True)))
         return None
 
+    def is_earliest(self, promise: Promise, pod_sets: list[PodSet], length: float) -> bool:
+        """Whether `earliest` would find the same promise again if its room were given back. It may be so even if this says no.
+
+        It is so for a single pod that still has its room for the whole run, if at no instant before any node has room, and at the same
+        instant no node that comes first.
+        """
+        rows = {row for _, row, _ in promise.usage}
+        if len(rows) != 1 or [pods.copies for pods in pod_sets] != [1]:
+            return False
+        (row,), (pods,) = rows, pod_sets
+        if promise.usage != tuple([(column, row, amount) for column, amount in pods.needs]) or not pods.where[row]:
+            return False
+        during = self._entries(row, promise.start, length)
+        before = (self._times < promise.start) | ((self._times == promise.start) & (self._rows < row))
+        fits = before & pods.where[self._rows]
+        for column, amount in pods.needs:
+            if self._room[column, during].min() < -EPSILON:
+                return False
+            fits &= self._room[column] + EPSILON >= amount
+        return not fits.any()
+
     def _earliest_of(self, pods: PodSet, length: float) -> Promise | None:
         """The promise for equal pods. It comes from spans: times in which a node has room for one more of them, long enough to run."""
-        needs = [(column, amount) for column, amount in enumerate(pods.amounts.tolist()) if amount]
+        needs = pods.needs
         fits = pods.where[self._rows]
         begins, ends, rows = [], [], []
         for copies in range(1, pods.copies + 1):
@@ -131,15 +150,27 @@ class Timetable:
             return None
         begin, end, row = np.concatenate(begins), np.concatenate(ends), np.concatenate(rows)
         starts = np.sort(begin)
-        there = starts.searchsorted(starts, "right") - np.sort(end).searchsorted(starts + length)  # spans that are long enough from then on
+        over = np.sort(end).searchsorted(starts + length, "left" if length else "right")  # who runs for no time needs room at its instant
+        there = starts.searchsorted(starts, "right") - over  # spans that are long enough from then on
         possible = np.flatnonzero(there >= pods.copies)
         if not len(possible):
             return None
         start = float(starts[possible[0]])
-        room = np.bincount(row[(begin <= start) & (end >= start + length)])
+        room = np.bincount(row[(begin <= start) & (end >= start + length) & (end > start)])
         counts = np.clip(pods.copies - (np.cumsum(room) - room), 0, room)
         taken = [(row, int(counts[row])) for row in np.flatnonzero(counts).tolist()]
         return Promise(start, tuple((column, row, amount * count) for row, count in taken for column, amount in needs))
+
+
+def _changes(promised: Sequence[tuple[Promise, float]], width: int) -> tuple[Vector, Rows, Table]:
+    """What promises with the lengths of their runs take and give back: when, on which rows, and how much [r, change]."""
+    parts = [(promise.start, column, row, -amount) for promise, _ in promised for column, row, amount in promise.usage]
+    ending = [(promise.start + length, promise.usage) for promise, length in promised if promise.start + length < inf]
+    parts += [(end, *part) for end, usage in ending for part in usage]
+    times, columns, rows, amounts = np.array(parts, float).reshape(-1, 4).T
+    table = np.zeros((width, len(parts)))
+    table[columns.astype(np.intp), np.arange(len(parts))] = amounts
+    return times, rows.astype(np.intp), table
 
 
 def places(free: Table, pod_sets: list[PodSet]) -> Table | None:

@@ -1,6 +1,6 @@
 """The room on all nodes from now on, as far as it is known: running pods are expected to end, and waiting jobs are promised room.
 
-The expected ends of pods are kept in order from cycle to cycle (`PlannedEnds`), so that a timetable need not look at every running pod. A
+The expected ends of pods are kept in columns from cycle to cycle (`PlannedEnds`), so that a timetable need not look at every running pod. A
 pod that has outlived its estimate is expected to end after one more minute, then two more, then four. How long a pod runs is its estimate,
 or with `PlannedByHistory` the usual run of similar pods, if that is less.
 
@@ -10,15 +10,16 @@ then pods of such jobs with any requests; then all pods of the owner. It knows o
 """
 
 import re
-from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from math import inf, log2
 from statistics import median
 from typing import NamedTuple, Self, TypeAlias
 
+import numpy as np
+
 from pumice.api.annotations import USER
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import Index, Job, Mask, Task, Vector, status
+from pumice.scheduler.model import Index, Job, Mask, Rows, Table, Task, Vector, status
 
 ENOUGH = 5  #: runs of a kind that are needed to know the usual run
 LATEST = 300  #: runs of a kind that are kept, the latest ones
@@ -87,6 +88,11 @@ class PodSet(NamedTuple):
     copies: int
     where: Mask  #: nodes that may take them
 
+    @property
+    def needs(self) -> list[tuple[int, float]]:
+        """The resources that one of them requests, with the amounts."""
+        return [(column, amount) for column, amount in enumerate(self.amounts.tolist()) if amount]
+
 
 class Promise(NamedTuple):
     """Room for a job from an instant on."""
@@ -95,60 +101,78 @@ class Promise(NamedTuple):
     usage: Usage
 
 
-class RoomChange(NamedTuple):
-    """More room from an instant on, or less. Of the changes at one instant, those that give room back come first."""
-
-    time: float
-    is_less: bool
-    number: int  #: no two changes at one instant have the same number
-    usage: Usage
-
-
 class PlannedEnds(Index):
-    """The room that pods on nodes give back when they are expected to end, in order of time.
+    """The room that pods on nodes give back when they are expected to end, as columns with one entry, a slot, for each pod.
 
     The start time of a pod may become known only after it came to its node, so it is read when the index is asked for.
     """
 
     def begin(self) -> None:
         self._unread: dict[str, Task] = {}
-        self._planned: dict[str, RoomChange] = {}
-        self._in_order: list[RoomChange] = []  #: the values of `_planned`, by time
+        self._slots: dict[str, int] = {}
+        self._free: list[int] = []  #: slots that are free again
+        self._times: Vector = np.zeros(0)  #: by slot: when the pod is expected to end; inf if the slot is free
+        self._rows: Rows = np.zeros(0, np.intp)
+        self._amounts: Table = np.zeros((0, self.cluster.dimensions.width))  #: [slot, r]
         self._by_clock: dict[str, Task] = {}  #: pods whose expected end depends on the present time
 
     def change(self, row: int, task: Task, sign: int) -> None:
         if sign > 0:
             self._unread[task.uid] = task
         elif self._unread.pop(task.uid, None) is None and self._by_clock.pop(task.uid, None) is None:
-            del self._in_order[bisect_left(self._in_order, self._planned.pop(task.uid))]
+            slot = self._slots.pop(task.uid)
+            self._times[slot] = inf
+            self._free.append(slot)
 
     def reread(self, job: Job) -> None:
-        for task in [task for task in job.tasks.values() if task.uid in self._planned or task.uid in self._by_clock]:
+        for task in [task for task in job.tasks.values() if task.uid in self._slots or task.uid in self._by_clock]:
             self.change(task.node, task, -1)
             self.change(task.node, task, 1)
 
     def refresh(self) -> None:
+        if not self._unread:
+            return
+        if (width := self.cluster.dimensions.width) > self._amounts.shape[1]:
+            self._amounts = np.pad(self._amounts, ((0, 0), (0, width - self._amounts.shape[1])))
         for task in self._unread.values():
             began, run = _began(task), self.known_run(task)
             if began is None or run is None or task.status == status.RELEASING:
                 self._by_clock[task.uid] = task
             else:
-                planned = self._planned[task.uid] = _given_back(task, began + run)
-                insort(self._in_order, planned)
+                slot = self._slots[task.uid] = self._free.pop() if self._free else len(self._slots)
+                if slot == len(self._times):
+                    self._grow()
+                self._times[slot], self._rows[slot], self._amounts[slot] = began + run, task.node, task.template.taken
         self._unread.clear()
+
+    def _grow(self) -> None:
+        more = max(64, len(self._times) // 2)
+        self._times = np.pad(self._times, (0, more), constant_values=inf)
+        self._rows, self._amounts = np.pad(self._rows, (0, more)), np.pad(self._amounts, ((0, more), (0, 0)))
 
     def agrees(self, recount: Self) -> bool:
         recount.refresh()
-        return self._in_order == recount._in_order and self._by_clock.keys() == recount._by_clock.keys()
+        return self._planned() == recount._planned() and self._by_clock.keys() == recount._by_clock.keys()
 
-    def to_come(self, session: Session, unknown: float) -> list[RoomChange]:
-        """All expected changes, in order of time. `unknown`: the seconds that a pod without an estimate is expected to run."""
+    def _planned(self) -> dict[str, tuple[float, int, list[float]]]:
+        """By pod uid: when the pod is expected to end, its row, and what it gives back."""
+        slots = self._slots.items()
+        return {uid: (float(self._times[slot]), int(self._rows[slot]), self._amounts[slot].tolist()) for uid, slot in slots}
+
+    def to_come(self, session: Session, unknown: float) -> tuple[Vector, Rows, Table]:
+        """All expected changes: when, on which rows, and how much more room there is from then on [r, change]. `unknown`: the seconds that
+        a pod without an estimate is expected to run."""
         now = session.now
+        slots = np.flatnonzero(self._times < inf)
+        times, rows, amounts = self._times[slots], self._rows[slots], self._amounts[slots]
+        for late in np.flatnonzero(times <= now).tolist():
+            times[late] = _extended(float(times[late]), now)
         evicted = (task for task in session.moves if task.evicted and task.node >= 0)  # indexes do not see them
-        others = [_given_back(task, end) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, now, unknown)) < inf]
-        late = bisect_right(self._in_order, now, key=lambda planned: planned.time)
-        others += [planned._replace(time=_extended(planned.time, now)) for planned in self._in_order[:late]]
-        return sorted(others + self._in_order[late:]) if others else self._in_order[late:]
+        others = [(end, task) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, now, unknown)) < inf]
+        if others:
+            times, rows = np.append(times, [end for end, _ in others]), np.append(rows, [task.node for _, task in others])
+            amounts = np.concatenate([amounts, [task.template.taken for _, task in others]])
+        return times, rows, amounts.T
 
     def known_run(self, task: Task) -> float | None:
         """The seconds that a pod is expected to run: the estimate of its job, else its activeDeadlineSeconds, else None."""
@@ -176,11 +200,7 @@ class PlannedByHistory(PlannedEnds):
 
     def agrees(self, recount: Self) -> bool:
         recount.refresh()
-        return {*self._planned, *self._by_clock} == {*recount._planned, *recount._by_clock}
-
-
-def _given_back(task: Task, end: float) -> RoomChange:
-    return RoomChange(end, False, task.number, tuple((column, task.node, amount) for column, amount in task.template.needs))
+        return {*self._slots, *self._by_clock} == {*recount._slots, *recount._by_clock}
 
 
 def _began(task: Task) -> float | None:
