@@ -394,7 +394,7 @@ def test_a_node_lends_out_what_its_agent_says_if_it_can_be_read(annotations: dic
     assert made.nodes.allocatable[1, 0] == (2048 if "memory" in annotations else 1024)
 
 
-@pytest.mark.parametrize(("text", "priority"), [("7", 7), ("-3", -3), ("2147483648", 5), ("high", 5)])
+@pytest.mark.parametrize(("text", "priority"), [("7", 7), ("-3", -3), ("2147483648", 5), ("high", 5), (" 7 ", 5), ("1_0", 5)])
 def test_a_task_may_say_its_own_priority_within_its_job(text: str, priority: int) -> None:
     made = cluster(pod("p").priority(5).annotation("volcano.sh/task-priority", text))
     assert (made.tasks["default/p"].priority, made.tasks["default/p"].pod_priority) == (priority, 5)

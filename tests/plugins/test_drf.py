@@ -89,6 +89,7 @@ WEIGHT_ROWS: list[tuple[str, str, str, dict[str, int]]] = [
     ("by weight", "1/1", "1/3", {"a": 3, "b": 9}),
     ("missing weights are 1", "1", "1/3", {"a": 3, "b": 9}),
     ("unreadable weights are 1", "1/x", "1/3", {"a": 3, "b": 9}),
+    ("nan is 1", "1/nan", "1/3", {"a": 3, "b": 9}),
     ("weights below 1 are 1", "1/0.1", "1/3", {"a": 3, "b": 9}),
 ]
 

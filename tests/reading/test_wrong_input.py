@@ -23,6 +23,10 @@ WRONG = {
         'f:6: document 1, Pod default/a, spec.containers[0].resources.requests.cpu: "2 cores" is not a quantity; '
         'write "2", or with a suffix such as "500m" or "4Gi"',
     ),
+    "a negative request": (
+        POD + "spec:\n  containers:\n  - resources: {requests: {memory: 1Gi, cpu: -500m}}\n",
+        'f:6: document 1, Pod default/a, spec.containers[0].resources.requests.cpu: "-500m" is negative; write 0 or more',
+    ),
     "a quantity of another kind": (
         POD + "spec: {overhead: {cpu: [1]}}",
         'f:4: document 1, Pod default/a, spec.overhead.cpu: found a list where a quantity belongs; write for example "2" or "500m"',

@@ -18,6 +18,7 @@ from pumice.api.errors import InputError, raise_all
 from pumice.api.gang_dialects import READ
 from pumice.api.kinds import CLUSTER_WIDE, group_of
 from pumice.api.meta import Metadata, Wire
+from pumice.api.pod import Pod
 from pumice.api.problems import describe, explain, subject_of
 from pumice.api.structs import KEPT_AS, KINDS, WORKLOADS, convert, decoder
 from pumice.api.times import instant
@@ -237,6 +238,8 @@ def _take(kind: str, api_version: str, item: Any, where: str, number: int, objec
         text = meta.creation_timestamp if name == "creationTimestamp" else meta.deletion_timestamp
         if text and not _is_instant(text):
             raise error(f'"{text}" is not a time; write one such as "2026-01-01T12:00:00Z"', ("metadata", name))
+    if isinstance(item, Pod):
+        _check_requests(item, error)
     group = group_of(api_version)
     objects.groups.add(group)
     kind = KEPT_AS.get((group, kind), kind)
@@ -246,6 +249,14 @@ def _take(kind: str, api_version: str, item: Any, where: str, number: int, objec
     earlier = objects.add(kind, item, f"{where}, document {number}", (kind, namespace, meta.name))
     if earlier:
         raise error(f"stands twice (first in {earlier}); remove one or rename it", ())
+
+
+def _check_requests(pod: Pod, error: Any) -> None:
+    for part, containers in (("initContainers", pod.spec.init_containers), ("containers", pod.spec.containers)):
+        for index, container in enumerate(containers or ()):
+            for name, amount in ((container.resources.requests if container.resources else None) or {}).items():
+                if amount.milli < 0:
+                    raise error(f'"{amount.text}" is negative; write 0 or more', ("spec", part, index, "resources", "requests", name))
 
 
 def _is_instant(text: str) -> bool:

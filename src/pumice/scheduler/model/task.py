@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from pumice.api import rfc3339
 from pumice.api.annotations import PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_PRIORITY, TASK_SPEC
+from pumice.api.integers import integer
 from pumice.api.meta import Metadata, OwnerReference
 from pumice.api.pod import ClaimCharge, Pod, PodStatus, SchedulingGroup
 from pumice.api.times import instant_or
@@ -204,11 +204,8 @@ def owner_of(pod: Pod) -> str:
 
 def _overridden(priority: int, annotations: Mapping[str, str]) -> int:
     """The priority in the annotations, if there is one, else the given one."""
-    if TASK_PRIORITY in annotations:
-        with suppress(ValueError):
-            override = int(annotations[TASK_PRIORITY], 10)
-            if -(2**31) <= override < 2**31:
-                return override
+    if TASK_PRIORITY in annotations and -(2**31) <= (override := integer(annotations[TASK_PRIORITY], 2**31)) < 2**31:
+        return override
     return priority
 
 

@@ -155,6 +155,6 @@ class Tree:
 
 def _weight(text: str) -> float:
     try:
-        return max(float(text), 1.0)
+        return max(1.0, float(text))  # 1 in place of NaN
     except ValueError:
         return 1.0
