@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from pumice.api.integers import index_set
 from pumice.api.volcano import CpuInfo
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
-from pumice.scheduler.plugins.volcano.numa_aware.hints import DONT_CARE, Hint, NumaTopology, assign, cpu_hints, decide, merge
+from pumice.scheduler.plugins.volcano.numa_aware.hints import Hint, NumaTopology, assign, best_hint
 from pumice.testing import Builder, PodBuilder, cluster, manifest, node, pod, podgroup, refusals, scores
+from tests.calls import calls
 
 #: two sockets, each a NUMA node with four cores of two threads: 0 and 8 share a core, 0-3 and 8-11 a socket
 MACHINE = NumaTopology({str(cpu): CpuInfo(numa=cpu % 8 // 4, socket=cpu % 8 // 4, core=cpu % 8) for cpu in range(16)})
@@ -55,58 +57,53 @@ def test_cpus_are_taken_by_sockets_then_cores_then_singly(free: str, number: int
 
 
 @pytest.mark.parametrize(
-    ("free", "request_", "hints"),
+    ("free", "request_", "hint"),
     [
-        ("0-15", 2, [Hint(LEFT, True), Hint(RIGHT, True), Hint(BOTH, False)]),
-        ("0-15", 8, [Hint(LEFT, True), Hint(RIGHT, True), Hint(BOTH, False)]),
-        ("0-15", 9, [Hint(BOTH, True)]),
-        ("0-1,4-7", 3, [Hint(RIGHT, True), Hint(BOTH, False)]),
-        ("0-1,4-5", 3, [Hint(BOTH, False)]),  # one node would do on an empty machine
-        ("0-1", 3, []),
-        ("0-15", 17, []),
+        ("0-15", 2, Hint(LEFT, True)),
+        ("0-15", 8, Hint(LEFT, True)),
+        ("0-15", 9, Hint(BOTH, True)),
+        ("0-1,4-7", 3, Hint(RIGHT, True)),
+        ("0-1,4-5", 3, Hint(BOTH, False)),  # one node would do on an empty machine
+        ("0-1", 3, Hint(BOTH, False)),
+        ("0-15", 17, Hint(BOTH, False)),
+        ("0-15", 0, Hint(BOTH, True)),
     ],
 )
-def test_hints_name_the_numa_nodes_that_have_the_cpus(free: str, request_: int, hints: list[Hint]) -> None:
-    assert cpu_hints(MACHINE, cpus(free), request_) == {"cpu": hints}
+def test_the_hint_names_the_numa_nodes_that_have_the_cpus(free: str, request_: int, hint: Hint) -> None:
+    assert best_hint(MACHINE, cpus(free), request_) == hint
 
 
-def test_a_container_without_whole_cpus_gives_no_hint() -> None:
-    assert cpu_hints(MACHINE, cpus("0-15"), 0) == {}
-
-
-L, R, B = Hint(LEFT, True), Hint(RIGHT, True), Hint(BOTH, False)
+#: eight NUMA nodes of two CPUs
+WIDE = NumaTopology({str(cpu): CpuInfo(numa=cpu // 2, socket=cpu // 8, core=cpu) for cpu in range(16)})
 
 
 @pytest.mark.parametrize(
-    ("providers", "best_effort", "restricted", "single"),
+    ("free", "request_", "hint"),
     [
-        ([], (Hint(BOTH, True), True), True, True),
-        ([{}], (Hint(BOTH, True), True), True, True),
-        ([{"cpu": None}], (Hint(BOTH, True), True), True, True),
-        ([{"cpu": []}], (Hint(BOTH, False), True), False, False),
-        ([{"cpu": [L, R, B]}], (L, True), True, True),
-        ([{"cpu": [R, B]}], (R, True), True, True),
-        ([{"cpu": [Hint(BOTH, True)]}], (Hint(BOTH, True), True), True, False),
-        ([{"cpu": [Hint(LEFT, False), B]}], (Hint(LEFT, False), True), False, False),
-        ([{"cpu": [L, B]}, {"gpu": [R, B]}], (Hint(LEFT, False), True), False, False),
-        ([{"cpu": [L, B]}, {"gpu": [R]}], (Hint(RIGHT, False), True), False, False),
-        ([{"cpu": [L]}, {"gpu": [R]}], (Hint(BOTH, False), True), False, False),
-        ([{"cpu": [L, R, B], "gpu": [R, B]}], (R, True), True, True),
-        ([{"cpu": [L, R]}, {"gpu": None}], (L, True), True, True),
+        ("0-15", 5, Hint(0b111, True)),
+        ("1,2,4-6,8-15", 5, Hint(0b10101, True)),
+        ("0,2,4,6,8,10,12,14", 3, Hint(0b111, False)),
+        ("0,2,4,6,8,10,12-15", 4, Hint(0b11000000, True)),
+        ("0,2,4,6,8,10,12-15", 5, Hint(0b11000001, True)),
     ],
 )
-def test_policies_weigh_the_merged_hints(
-    providers: list[dict[str, list[Hint] | None]], best_effort: tuple[Hint, bool], restricted: bool, single: bool
-) -> None:
-    assert decide("best-effort", BOTH, providers) == best_effort
-    assert decide("restricted", BOTH, providers) == (best_effort[0], restricted)
-    assert decide("single-numa-node", BOTH, providers).admitted is single
-    assert decide("none", BOTH, providers) == (DONT_CARE, True)
+def test_of_equally_many_numa_nodes_the_lowest_are_named(free: str, request_: int, hint: Hint) -> None:
+    every = [sum(1 << node for node in chosen) for size in range(1, 9) for chosen in combinations(range(8), size)]
+    enough = [mask for mask in every if len(WIDE.within(cpus(free), mask)) >= request_]
+    assert min(enough, key=lambda mask: (mask.bit_count(), mask)) == hint.mask
+    assert best_hint(WIDE, cpus(free), request_) == hint
 
 
-def test_a_single_numa_node_that_is_all_there_is_counts_as_any() -> None:
-    assert decide("single-numa-node", LEFT, [{"cpu": [L]}]) == (DONT_CARE, True)
-    assert merge(0b111, [[Hint(0b110, True), Hint(0b101, True)]]) == Hint(0b101, True)
+def test_a_machine_of_many_numa_nodes_costs_no_more_than_their_square() -> None:
+    def work(nodes: int) -> int:
+        machine = NumaTopology({str(cpu): CpuInfo(numa=cpu, socket=0, core=cpu) for cpu in range(nodes)})
+        return calls(lambda: best_hint(machine, machine.cpus, nodes // 2))
+
+    assert work(16) < 6 * work(8)
+
+
+def test_a_machine_without_cpus_admits_nobody_who_wants_a_policy() -> None:
+    assert assign(NumaTopology({}), cpus(""), (0,), "restricted") is None
 
 
 @pytest.mark.parametrize(
@@ -122,7 +119,6 @@ def test_a_single_numa_node_that_is_all_there_is_counts_as_any() -> None:
         ("single-numa-node", "0,1,4,5,6", (2, 3), "0,1,4-6"),
         ("single-numa-node", "0,1,4,5", (2, 2, 1), None),
         ("single-numa-node", "0,1", (0,), ""),
-        ("none", "0,4", (2,), "0,4"),
     ],
 )
 def test_containers_get_cpus_one_after_the_other(policy: str, free: str, requests: tuple[int, ...], given: str | None) -> None:

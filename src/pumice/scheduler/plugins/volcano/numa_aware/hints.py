@@ -1,11 +1,12 @@
-"""The kubelet's topology manager: hints of providers are merged, and the policy says whether the best merged hint is good enough.
+"""The kubelet's topology manager: which NUMA nodes a container's CPUs come from, and whether the policy admits that.
 
-A hint is a set of NUMA nodes, as a bit mask (None: any), and a flag whether it is the best that its provider could offer (preferred).
+A hint is a set of NUMA nodes, as a bit mask, and a flag whether it is as small as on an empty machine (preferred). Only the CPU manager
+gives hints, so the best one is found at once: of 32 NUMA nodes there are too many sets to look at each.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, product
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from pumice.api.integers import integer
@@ -78,79 +79,35 @@ class NumaTopology:
         return sorted(free, key=rank)
 
 
-NONE, BEST_EFFORT, RESTRICTED, SINGLE_NODE = "none", "best-effort", "restricted", "single-numa-node"
+NONE, BEST_EFFORT, SINGLE_NODE = "none", "best-effort", "single-numa-node"
 
 
 class Hint(NamedTuple):
-    mask: int | None
+    mask: int
     preferred: bool
 
-    @property
-    def width(self) -> int:
-        return (self.mask or 0).bit_count()
 
-
-DONT_CARE, IMPOSSIBLE = Hint(None, True), Hint(None, False)
-Hints = Mapping[str, Sequence[Hint] | None]  #: the hints of one provider, by resource
-
-
-class NumaVerdict(NamedTuple):
-    hint: Hint
-    admitted: bool
-
-
-def decide(policy: str, all_nodes: int, providers: Sequence[Hints]) -> NumaVerdict:
-    """The verdict of a topology policy on the hints of providers. `all_nodes`: the node's NUMA nodes as a bit mask."""
-    if policy == NONE:
-        return NumaVerdict(DONT_CARE, True)
-    lists = [hints for provider in providers for hints in _complete(provider)]
-    if policy == SINGLE_NODE:
-        lists = [[hint for hint in hints if hint.preferred and (hint.mask is None or hint.width == 1)] for hints in lists]
-    best = merge(all_nodes, lists)
-    if policy == SINGLE_NODE and best.mask == all_nodes:
-        best = Hint(None, best.preferred)
-    return NumaVerdict(best, best.preferred or policy == BEST_EFFORT)
-
-
-def _complete(provider: Hints) -> list[Sequence[Hint]]:
-    """The hints of a provider, a list for each resource. None, or no resource at all: any NUMA node (DONT_CARE); empty list: IMPOSSIBLE."""
-    if not provider:
-        return [[DONT_CARE]]
-    return [[DONT_CARE] if hints is None else hints or [IMPOSSIBLE] for hints in provider.values()]
-
-
-def merge(all_nodes: int, lists: Sequence[Sequence[Hint]]) -> Hint:
-    """The best merge of one hint of each list: preferred ones first, then few NUMA nodes. If there is none: all nodes, not preferred."""
-    best = Hint(all_nodes, False)
-    for combination in product(*lists):
-        mask = all_nodes
-        for hint in combination:
-            mask &= all_nodes if hint.mask is None else hint.mask
-        merged = Hint(mask, all(hint.preferred for hint in combination))
-        if mask and _rank(merged) < _rank(best):
-            best = merged
-    return best
-
-
-def _rank(hint: Hint) -> tuple[bool, int, int]:
-    return not hint.preferred, hint.width, hint.mask or 0
-
-
-def cpu_hints(topology: NumaTopology, free: Cpus, request: int) -> Hints:
-    """The sets of NUMA nodes with enough free CPUs, as hints. Preferred are sets as small as would be enough on an empty machine."""
+def best_hint(topology: NumaTopology, free: Cpus, request: int) -> Hint:
+    """The fewest NUMA nodes that have enough free CPUs, of as many nodes those with the lowest numbers; all of them if there are not
+    enough, or if no CPUs are requested."""
     if not request:
-        return {}
-    whole, idle = topology.per_node(topology.cpus), topology.per_node(free)
-    least = len(topology.numa_nodes)
-    found: list[int] = []
-    for size in range(1, len(topology.numa_nodes) + 1):
-        for nodes in combinations(topology.numa_nodes, size):
-            if sum(whole[node] for node in nodes) < request:
-                continue
-            least = min(least, size)
-            if sum(idle[node] for node in nodes) >= request:
-                found.append(sum(1 << node for node in nodes))
-    return {"cpu": [Hint(mask, mask.bit_count() == least) for mask in found]}
+        return Hint(topology.all_nodes, bool(topology.all_nodes))
+    idle = topology.per_node(free)
+    size = _fewest(idle, request)
+    if not size:
+        return Hint(topology.all_nodes, False)
+    chosen: list[int] = []
+    for position in range(len(topology.numa_nodes) - 1, -1, -1):
+        lower = sorted((idle[node] for node in topology.numa_nodes[:position]), reverse=True)[: size - len(chosen)]
+        if len(chosen) + len(lower) < size or sum(lower) + sum(idle[node] for node in chosen) < request:
+            chosen.append(topology.numa_nodes[position])
+    return Hint(sum(1 << node for node in chosen), size == _fewest(topology.per_node(topology.cpus), request))
+
+
+def _fewest(counts: Mapping[int, int], request: int) -> int:
+    """How many NUMA nodes are needed for so many CPUs, by how many each has; 0 if all are too few."""
+    sums = accumulate(sorted(counts.values(), reverse=True))
+    return next((size for size, total in enumerate(sums, 1) if total >= request), 0)
 
 
 def assign(topology: NumaTopology, free: Cpus, requests: Sequence[int], policy: str) -> Cpus | None:
@@ -158,8 +115,10 @@ def assign(topology: NumaTopology, free: Cpus, requests: Sequence[int], policy: 
     given: Cpus = NO_CPUS
     for request in requests:
         left = free - given
-        hint, admitted = decide(policy, topology.all_nodes, [cpu_hints(topology, left, request)])
-        if not admitted:
+        hint = best_hint(topology, left, request)
+        if not hint.preferred and policy != BEST_EFFORT:
+            return None
+        if policy == SINGLE_NODE and request and hint.mask.bit_count() > 1:
             return None
         given |= _allocate(topology, left, request, hint)
     return given
@@ -169,6 +128,6 @@ def _allocate(topology: NumaTopology, free: Cpus, request: int, hint: Hint) -> C
     """The CPUs for one request: first from the NUMA nodes of the hint, the rest from anywhere; empty if there are not enough."""
     if request > len(free):
         return NO_CPUS
-    aligned = topology.within(free, topology.all_nodes if hint.mask is None else hint.mask)
+    aligned = topology.within(free, hint.mask)
     first = topology.take(aligned, min(request, len(aligned))) or NO_CPUS
     return first | (topology.take(free - first, request - len(first)) or NO_CPUS)
