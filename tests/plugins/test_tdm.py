@@ -145,6 +145,7 @@ def budget(key: str, amount: str) -> Thing:
         (budget("min-available", "4"), 0),
         (budget("min-available", "5"), 0),  # already below its floor
         (budget("min-available", "many"), 0),
+        (budget("min-available", "9" * 5000), 0),
         (budget("max-unavailable", "-3"), 0),
         (budget("min-available", "4") | budget("max-unavailable", "100%"), 0),
     ],

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.api.annotations import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, REVOCABLE_ZONE
+from pumice.api.integers import integer
 from pumice.api.times import Duration
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.hook_answers import Vote
@@ -150,11 +151,10 @@ def spare(job: Job) -> int:
 
 def _amount(text: str, whole: int) -> int | None:
     """The amount that a number or a percentage gives; a percentage is of the whole, rounded up. None if the text is neither."""
-    match = re.fullmatch(r"(\d+)(%?)", text)
-    if match is None:
+    number = integer(text.removesuffix("%"), -1)
+    if number < 0:
         return None
-    number = int(match[1])
-    return -(-number * whole // 100) if match[2] else number
+    return -(-number * whole // 100) if text.endswith("%") else number
 
 
 class _ZoneRule:
