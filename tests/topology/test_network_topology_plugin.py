@@ -236,6 +236,22 @@ def test_fading_is_the_weight_of_a_tier_above_the_next(args: dict[str, Any], tie
     assert node_scores(made, "a-0", memory=0, **args) == pytest.approx([expected] * 2, abs=1e-5)
 
 
+@pytest.mark.parametrize(("fading", "between"), [(0.5, 0.25 + 0.125), (1.0, 2), (2.0, 1 / 4 + 1 / 8)])
+def test_in_tiers_without_hypernodes_all_nodes_count_as_full(fading: float, between: float) -> None:
+    hypernodes = [hypernode("low", 2).holds("n1"), hypernode("high", 5).holds("n1")]
+    made = cluster(node("n1").cpu(4), *hypernodes, podgroup("a"), *gang("a", 1))
+    weights = [fading ** (tier - (6 if fading > 1 else 1)) for tier in (2, 5, 6)]
+    expected = 100 * (between + sum(weights) / 4) / (between + sum(weights))
+    assert node_scores(made, "a-0", memory=0, fading=fading) == pytest.approx([expected], abs=1e-5)
+
+
+@pytest.mark.parametrize("fading", [0.8, 1.0, 3.0])
+def test_tiers_may_be_far_apart(fading: float) -> None:
+    hypernodes = [hypernode("low", 1).holds("n1"), hypernode("high", 2_000_000_000).holds("n1")]
+    made = cluster(node("n1").cpu(4), *hypernodes, podgroup("a"), *gang("a", 1))
+    assert 0 < node_scores(made, "a-0", memory=0, fading=fading)[0] <= 100
+
+
 def test_normal_pods_may_be_left_alone() -> None:
     made = cluster(*racks(1, 1), podgroup("a"), *gang("a", 1))
     assert node_scores(made, "a-0", pack_normal_pods=False) == [0, 0]

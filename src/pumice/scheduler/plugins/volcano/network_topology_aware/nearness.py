@@ -6,6 +6,7 @@ HyperNode has more pods of the same part win. A hard topology without a tier has
 """
 
 from collections.abc import Hashable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -106,16 +107,19 @@ class Nearness(Scorer):
 
 
 class TierFullness(Scorer):
-    """The score for pods without a topology: how full a node's HyperNodes are, as a mean over the tiers; lower tiers count more."""
+    """The score for pods without a topology: how full a node's HyperNodes are, as a mean over the tiers; lower tiers count more. In a tier
+    without HyperNodes every node counts as full."""
 
     name = "network-topology-aware"
     reach = Reach.CLUSTER
 
     def __init__(self, tree: HyperNodes, sums: DomainSums, weights: Vector, fading: float) -> None:
         self._tree, self._sums, self._weights = tree, sums, weights
-        tiers = range(max(tree.all[0].tier, 0 if fading else 1), tree.root.tier + 1)
-        self._tiers = [(fading ** (tier - 1), tree.of_tier(tier)) for tier in tiers]
-        self._total = sum(weight for weight, _ in self._tiers)
+        first, one = 0 if fading else 1, tree.root.tier if fading > 1 else 1  #: the tier that has the weight 1
+        tiers = sorted({node.tier for node in tree.all if node.tier >= first})
+        self._tiers = [(fading ** (tier - one), tree.of_tier(tier)) for tier in tiers]
+        self._between = sum((_powers(fading, below + 1 - one, tier - one) for below, tier in pairwise(tiers)), 0.0)
+        self._total = self._between + sum(weight for weight, _ in self._tiers)
 
     def prepare(self, task: Task) -> Template | None:
         return task.template if self._total and _part_with_topology(task) is None else None
@@ -125,8 +129,13 @@ class TierFullness(Scorer):
 
     def score(self, state: Any, nodes: View) -> Scores:
         full = np.append(self._sums.fullness(state.request, self._weights), 1.0)  # the last: for nodes in no HyperNode of the tier
-        values = np.zeros(len(self._tree.root.rows))
+        values = np.full(len(self._tree.root.rows), self._between)
         for weight, numbers in self._tiers:
             values += weight * full[numbers]
         values /= self._total
         return values if nodes.rows is None else values[nodes.rows]
+
+
+def _powers(factor: float, first: int, end: int) -> float:
+    """The sum of a factor's powers from one exponent until before another."""
+    return float(end - first) if factor == 1 else (factor**first - factor**end) / (1 - factor)
