@@ -217,7 +217,7 @@ def test_all_devices_are_by_1_37_also_those_of_which_others_use_too_much() -> No
     everything = asks(allocationMode="All", capacity={"requests": {"slots": "6"}})
     for newer, given in ((False, [{"slots": "6"}]), (True, [])):
         made = cluster(*NODES, device_class(), offered, claim("d", status=status), claim("c", everything), using("p", "c"))
-        made.newer_devices = newer
+        made.newer = newer
         made.index(AssumedDevices)
         assert (admitted(made, "default/p", *dynamic_resources(made)) == "a") is bool(given)
         assert shares(made, "p") == given
@@ -266,7 +266,7 @@ def test_a_claim_holds_so_many_devices_and_no_more() -> None:
     told = "claim default/c: number of requested devices 33 exceeds the claim limit of 32!"
     assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
     made = cluster(*NODES, device_class(), many, claim("c", asks(30), asks(3, "s")), using("p", "c"))
-    made.newer_devices = True  # as 1.37 says it
+    made.newer = True  # as 1.37 says it
     told = "claim default/c, request s: adding 3 devices exceeds the claim limit of 32, with 30 already accounted for!"
     assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
     ways = [{"name": str(n), "deviceClassName": "gpu", "count": n} for n in (32, 2)]

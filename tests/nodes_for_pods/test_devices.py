@@ -124,7 +124,7 @@ def test_a_selector_that_cannot_be_judged_is_told() -> None:
     told = "class gpu: selector #0: CEL runtime error: no such key: x!"
     assert refusals(made, "default/p", *dynamic_resources(made)) == {"a": told, "b": told, "c": FULL + "!"}
     made = cluster(*NODES, device_class("gpu", 'device.attributes["drv"].x == 1'), *POOLS, claim("c"), using("p", "c"))
-    made.newer_devices = True  # as 1.37 says it
+    made.newer = True  # as 1.37 says it
     told = "class gpu: selector #0 on device drv/a/a0: CEL runtime error: no such key: x. consider using CEL optional chaining "
     hint = "(.? followed by orValue()) or guarding the check with has() for optional fields!"
     assert refusals(made, "default/p", *dynamic_resources(made))["a"] == told + hint

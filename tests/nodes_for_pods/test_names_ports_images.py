@@ -100,6 +100,15 @@ def test_images_of_init_containers_and_mounted_images_count_too() -> None:
     assert scores(made, "default/p", ImageLocality(made)) == [100, 0]
 
 
+@pytest.mark.parametrize(("newer", "score"), [(False, 64), (True, 31)])
+def test_from_1_37_on_more_is_expected_of_a_pod_that_mounts_images(newer: bool, score: int) -> None:
+    """The scores are those that kube-scheduler 1.36.1 and 1.37.2 gave."""
+    asker = running("x").having("spec", "volumes", value=[{"name": "v", "image": {"reference": "z"}}])
+    made = cluster(with_images("a", x=500, z=800), with_images("b"), asker)
+    made.newer = newer
+    assert scores(made, "default/p", ImageLocality(made)) == [score, 0]
+
+
 def test_a_node_that_gets_an_image_is_seen_to_have_it() -> None:
     made = cluster(with_images("a", x=900), with_images("b"), running("x"))
     assert scores(made, "default/p", ImageLocality(made)) == [43, 0]

@@ -116,7 +116,7 @@ def _allocation(cluster: Cluster, allotted: Allotted) -> DevicesFor:
         tuple(_result(cluster, pick) for pick in allotted.picks),
         where,
         tuple(_configs(cluster, allotted)),
-        cluster.newer_devices,
+        cluster.newer,
     )
 
 
@@ -144,6 +144,6 @@ def _configs(cluster: Cluster, allotted: Allotted) -> list[dict[str, Any]]:
     found = []
     for device_class, requests in classes.items():
         kind = cluster.of("DeviceClass").get(device_class)
-        which = {} if cluster.newer_devices and len(classes) == 1 else {"requests": requests}
+        which = {} if cluster.newer and len(classes) == 1 else {"requests": requests}
         found += [{"source": "FromClass", **which, **config} for config in (kind.spec.config if kind is not None else None) or ()]
     return found

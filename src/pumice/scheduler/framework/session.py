@@ -87,7 +87,7 @@ class Session(Questions):
         cluster.shares_claims, cluster.needs_drivers = map(policy.has_gate, ("DRAWorkloadResourceClaims", "VolumeLimitScaling"))
         cluster.device_gates = frozenset(filter(policy.has_gate, DEVICE_GATES))
         cluster.nodes.numeric_taints = policy.has_gate("TaintTolerationComparisonOperators")
-        cluster.newer_devices = policy.profiles is not None and policy.profiles.release.minor >= 37
+        cluster.newer = policy.profiles is not None and policy.profiles.release.minor >= 37
         for action in policy.actions:
             action.enter(self)
         cluster.refresh_sums(anew=not policy.shortcuts)

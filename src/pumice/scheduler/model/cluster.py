@@ -38,7 +38,7 @@ class Cluster(KeptSums):
         self.needs_drivers = False  #: CSI drivers may ask that their volumes go to no node without them (gate VolumeLimitScaling)
         self.shares_claims = False  #: device claims of native PodGroups serve all their pods (gate DRAWorkloadResourceClaims)
         self.device_gates: frozenset[str] = frozenset()  #: the gates of device allocation that are on
-        self.newer_devices = False  #: devices are allocated by the rules of 1.37
+        self.newer = False  #: what differs between the releases of kube-scheduler follows the rules of 1.37
         self.lacking: frozenset[str] = frozenset()  #: kinds of which the input has no object, though the cluster may have some
         self.default_queue = default_queue
         self.tasks: dict[str, Task] = {}  #: by "namespace/name"

@@ -1,6 +1,7 @@
 """ImageLocality: prefer nodes that have the pod's images already, the larger and the more widespread the better.
 
-An image counts its size times the share of nodes that have it, so that rare images do not draw all pods to one node.
+An image counts its size times the share of nodes that have it, so that rare images do not draw all pods to one node. The score is in
+relation to the number of containers, from 1.37 also to that of the images that the pod mounts.
 """
 
 from typing import Any
@@ -28,9 +29,12 @@ def full_name(image: str) -> str:
 
 
 def images_of(spec: PodSpec) -> list[str]:
-    containers = (*(spec.init_containers or ()), *(spec.containers or ()))
-    mounted = [volume.image.reference for volume in spec.volumes or () if volume.image is not None]
-    return [*(container.image or "" for container in containers), *mounted]
+    """The images of the pod's containers."""
+    return [container.image or "" for container in (*(spec.init_containers or ()), *(spec.containers or ()))]
+
+
+def mounted_images(spec: PodSpec) -> list[str]:
+    return [volume.image.reference for volume in spec.volumes or () if volume.image is not None]
 
 
 def stored_images(cluster: Cluster) -> dict[str, Stored]:
@@ -61,8 +65,9 @@ class ImageLocality(Scorer):
     def prepare(self, task: Task) -> Any:
         stored = stored_images(self.cluster)
         images = images_of(task.template.spec) if stored else []
-        found = [stored[name] for image in images if (name := full_name(image)) in stored]
-        return (found, len(images)) if found else None
+        mounted = mounted_images(task.template.spec) if stored else []
+        found = [stored[name] for image in (*images, *mounted) if (name := full_name(image)) in stored]
+        return (found, len(images) + (len(mounted) if self.cluster.newer else 0)) if found else None
 
     def score(self, state: Any, nodes: View) -> Scores:
         found, number = state

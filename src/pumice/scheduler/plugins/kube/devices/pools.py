@@ -109,7 +109,7 @@ class DevicePools:
         gates = cluster.device_gates
         self.compares_groups, self.derives = "DRADeviceCompatibilityGroups" in gates, "DRADerivedAttributes" in gates
         self.lists, self.fractions = "DRAListTypeAttributes" in gates, "DRAFractionalCapacityRange" in gates
-        self.newer = cluster.newer_devices  #: by the rules of 1.37
+        self.newer = cluster.newer  #: by the rules of 1.37
         self._device_count = 0
         for _, published in sorted(cluster.of("ResourceSlice").items()):
             self._device_count += len(published.spec.devices or ())
