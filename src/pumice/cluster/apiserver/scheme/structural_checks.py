@@ -55,8 +55,10 @@ def _structural(schema: Object, path: str, what: str) -> Iterator[Cause]:
     if schema.get("uniqueItems"):
         text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield forbidden(f"{path}.uniqueItems", text)
-    if schema.get("properties") and each:
+    if schema.get("properties") and each not in (None, True):
         yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
+    if each is not None and not what:
+        yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
     if kind == "array" and items is None:
         yield f"{path}.items", "Required value: must be specified"
     yield from _merging(schema, path)
