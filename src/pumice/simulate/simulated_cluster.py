@@ -12,12 +12,8 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from msgspec.structs import replace
-
 from pumice.api import InputError
 from pumice.api.core import Node
-from pumice.api.meta import OwnerReference
-from pumice.api.volcano import PodGroup
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import cycle
@@ -182,7 +178,7 @@ class SimulatedCluster:
         if work.priority and class_name(work.priority) not in cluster.of("PriorityClass"):
             cluster.put("PriorityClass", priority_class(work.priority))
         if work.is_grouped(self._grouped):
-            cluster.put("PodGroup", _owned(group_of(work, created)))
+            cluster.put("PodGroup", group_of(work, created, owned=True))
         self._unfinished += work.measured
         self._make_pods(life, created)
         self.record.submitted(life)
@@ -205,9 +201,10 @@ class SimulatedCluster:
     def _make_pods(self, life: Life, created: str, only: frozenset[str] | None = None) -> None:
         work = life.work
         for pod in pods_of(work, created, work.scheduler or self._scheduler, grouped=work.is_grouped(self._grouped)):
-            if only is None or pod.metadata.identity in only:
+            uid = pod.metadata.identity
+            if only is None or uid in only:
                 self.cluster.put("Pod", pod)
-                self._lives[pod.metadata.identity] = life
+                self._lives[uid] = life
                 self._unplaced += work.measured
 
     # -- what the scheduler decided
@@ -262,11 +259,11 @@ class SimulatedCluster:
         life.unfinished -= len(run.tasks)
         life.runs.remove(run)
         self.record.stopped(life, run.tasks.values(), self.now - run.began, kept=self.now - run.began)
-        for uid, task in run.tasks.items():
+        for uid in run.tasks:
             del self._running[uid]
-            task.ended = self._origin + self.now
         if life.unfinished:
             for task in run.tasks.values():
+                task.ended = self._origin + self.now
                 self.cluster.move(task, status.SUCCEEDED, -1)
             return
         life.end = self.now
@@ -355,14 +352,6 @@ class SimulatedCluster:
                 self._evict(Evict(task, name, "", "node-fail"), gone)
         self.cluster.remove("Node", name)
         self.record.node("node-fail", name, self.cluster)
-
-
-def _owned(group: PodGroup) -> PodGroup:
-    """The PodGroup with an owner, as the simulation makes new pods in place of evicted ones."""
-    meta = group.metadata
-    if meta.owner_references:
-        return group
-    return replace(group, metadata=replace(meta, owner_references=[OwnerReference(meta.name, kind="Job", controller=True)]))
 
 
 def not_in_order(work: Work) -> InputError:

@@ -18,7 +18,7 @@ import numpy as np
 from pumice.api.quantity import is_gpu
 from pumice.scheduler.model import CPU, MEMORY, Cluster, Vector
 from pumice.scheduler.model.fragmentation import Column, PodShape, TypicalPods
-from pumice.scheduler.model.gpu_cards import GPU_MILLI_NAME, WHOLE, Ask, Cards, Lefts
+from pumice.scheduler.model.gpu_cards import GPU_MILLI_NAME, WHOLE, Ask, Cards
 from pumice.simulate.workload import Amounts, Role, amounts_of
 
 MOST_NOTES = 1024
@@ -57,6 +57,9 @@ class Signal:
             signal._since, signal.value = now, (value := before + more)
             if value > signal.peak:
                 signal.peak = value
+
+    def note(self, now: float) -> None:
+        self.notes.append(self._integral + self.value * (now - self._since))
 
     def integral(self, now: float) -> float:
         return self._integral + self.value * (now - self._since)
@@ -101,7 +104,7 @@ class Series:
                 self._halve()
                 continue
             for signal in self.signals.values():
-                signal.notes.append(signal.integral(when))
+                signal.note(when)
             self._steps += 1
             self._went_on()
         return True
@@ -166,14 +169,12 @@ class Gauges:
         self._read_queues(now)
 
     def _read_fragments(self, now: float) -> None:
-        left = left_on_cards(self.cluster)
+        shares = GPU_MILLI_NAME in self.cluster.dimensions.columns
+        left, value = self.cluster.index(Cards).left if shares else idle_cards(self.cluster), 0.0
         if left.any():
-            if self._typical is None:
-                self._typical = TypicalPods(self._kinds)
-            fragments = self._typical.fragments(self.cluster.nodes.idle[CPU], left)
-            self._series.signal(SeriesKey("fragmentation", "gpu"), now).set(now, float(fragments.sum()) / WHOLE)
-        else:
-            self._series.signal(SeriesKey("fragmentation", "gpu"), now).set(now, 0.0)
+            typical = self._typical = self._typical or TypicalPods(self._kinds)
+            value = float((typical.fragments if shares else typical.fragments_of_whole)(self.cluster.nodes.idle[CPU], left).sum()) / WHOLE
+        self._series.signal(SeriesKey("fragmentation", "gpu"), now).set(now, value)
 
     def _read_queues(self, now: float) -> None:
         """Set how far queues are from what they deserve, in GPUs if the cluster has any, else in CPUs."""
@@ -205,13 +206,11 @@ def kind_of(role: Role) -> PodShape:
     return PodShape(amounts.cpu * 1000, ask)
 
 
-def left_on_cards(cluster: Cluster) -> Lefts:
-    """Thousandths that are free on each card, [n, card]: of shared cards if the cluster has any, else of whole cards."""
-    if GPU_MILLI_NAME in cluster.dimensions.columns:
-        return cluster.index(Cards).left
+def idle_cards(cluster: Cluster) -> Column:
+    """The number of idle cards of each node, in a cluster that does not share cards."""
     whole = [cluster.nodes.idle[column] / 1000 for name, column in cluster.dimensions.columns.items() if is_gpu(name)]
     idle: Column = np.sum(whole, axis=0) if whole else np.zeros(len(cluster.nodes))
-    return np.where(np.arange(int(idle.max(initial=0))) < idle[:, None], WHOLE, 0.0)
+    return np.clip(np.ceil(idle), 0, int(idle.max(initial=0)))
 
 
 def counted(cluster: Cluster, amounts: Vector) -> Amounts:

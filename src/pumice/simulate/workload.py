@@ -19,7 +19,7 @@ from pumice.api import InputError
 from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, HOSTNAME, USER
 from pumice.api.core import Node, NodeSpec, NodeStatus, PriorityClass
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.meta import Metadata, Wire
+from pumice.api.meta import Metadata, OwnerReference, Wire
 from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from pumice.api.quantity import Quantity, format_milli, is_gpu, quantity
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
@@ -140,6 +140,7 @@ def in_order(jobs: Iterable[Work]) -> Iterator[Work]:
 
 
 WAITING = PodStatus(phase="Pending")
+NEW_GROUP = PodGroupStatus(phase="Pending")
 
 
 class Amounts(NamedTuple):
@@ -160,7 +161,10 @@ def object_name(work: Work) -> str:
     return f"job-{work.name:0>9}" if work.name.isdigit() else work.name
 
 
-def group_of(work: Work, created: str) -> PodGroup:
+def group_of(work: Work, created: str, *, owned: bool = False) -> PodGroup:
+    """The PodGroup of a job. `owned`: with an owner, which makes new pods in place of evicted ones."""
+    name = object_name(work)
+    owners = [OwnerReference(name, kind="Job", controller=True)] if owned else None
     annotations = {USER: work.user} if work.user else {}
     if work.estimate is not None:
         annotations[ESTIMATE] = f"{work.estimate:.6f}s"
@@ -169,16 +173,27 @@ def group_of(work: Work, created: str) -> PodGroup:
     if work.group is not None:
         known = work.group.metadata
         annotations = {**(known.annotations or {}), **annotations}
-        meta = replace(known, name=object_name(work), namespace=work.namespace, annotations=annotations, creation_timestamp=created)
+        meta = replace(
+            known,
+            name=name,
+            namespace=work.namespace,
+            annotations=annotations,
+            creation_timestamp=created,
+            owner_references=known.owner_references or owners,
+        )
         return replace(work.group, metadata=meta)
-    meta = Metadata(object_name(work), work.namespace, annotations=annotations or None, creation_timestamp=created)
-    spec = PodGroupSpec(
-        min_member=work.gang,
-        queue=work.queue,
-        priority_class_name=class_name(work.priority) if work.priority else None,
-        min_resources=least_resources(work.roles, work.gang),
+    meta = Metadata(name, work.namespace, annotations=annotations or None, creation_timestamp=created, owner_references=owners)
+    return PodGroup(meta, _group_spec(work.roles, work.gang, work.queue, work.priority), NEW_GROUP)
+
+
+@lru_cache(maxsize=4096)
+def _group_spec(roles: tuple[Role, ...], gang: int, queue: str, priority: int) -> PodGroupSpec:
+    return PodGroupSpec(
+        min_member=gang,
+        queue=queue,
+        priority_class_name=class_name(priority) if priority else None,
+        min_resources=least_resources(roles, gang),
     )
-    return PodGroup(meta, spec, PodGroupStatus(phase="Pending"))
 
 
 def class_name(priority: int) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.scheduler.model import NDArray
-from pumice.scheduler.model.gpu_cards import Ask, Lefts
+from pumice.scheduler.model.gpu_cards import WHOLE, Ask, Lefts
 
 COVERED = 0.95  #: the part of all pods that the typical kinds cover
 Column = NDArray[np.float64]
@@ -50,8 +50,15 @@ class TypicalPods:
     def fragments(self, cpu: Column, left: Lefts) -> Column:
         """The fragments of each node in thousandths of cards, by its idle CPU [n] and what is left on its cards [n, card]."""
         suits = left[:, :, None] >= self.milli
-        small, whole = np.where(suits, 0.0, left[:, :, None]).sum(axis=1), left.sum(axis=1)
-        runs = (cpu[:, None] >= self.cpu) & (suits.sum(axis=1) >= self.cards)
+        return self._mean(cpu, left.sum(axis=1), suits.sum(axis=1), np.where(suits, 0.0, left[:, :, None]).sum(axis=1))
+
+    def fragments_of_whole(self, cpu: Column, cards: Column) -> Column:
+        """The same where no card is shared, by the number of idle cards of each node."""
+        return self._mean(cpu, cards * WHOLE, cards[:, None], np.zeros((1, 1)))
+
+    def _mean(self, cpu: Column, whole: Column, suit: Lefts, small: Lefts) -> Column:
+        """`whole`: what is left on each node; for each kind of pod `suit`: on how many cards it fits, `small`: what is left on others."""
+        runs = (cpu[:, None] >= self.cpu) & (suit >= self.cards)
         found: Column = np.where(runs, small, whole[:, None]) @ self.weight + whole * self.without
         return found
 
