@@ -76,7 +76,8 @@ def simulate(
         for sink in sinks:
             sink(row)
 
-    record = Record(tell, folder.events.write) if folder else Record(tell)
+    job = sinks[0] if len(sinks) == 1 else tell
+    record = Record(job, folder.events.write) if folder else Record(job)
     player(scenario, workload, record)
     summary = summarize(scenario, workload, record)
     if folder:

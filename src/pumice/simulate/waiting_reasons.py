@@ -18,18 +18,20 @@ class Reasons:
     def __init__(self, lives: Mapping[str, Life]) -> None:
         self._lives = lives
         self._last: Conclusion | None = None
+        self._told: Conclusion | None = None  #: the same, if it gives a reason for some job
 
     def take(self, decisions: Decisions) -> None:
         """Take in the reasons that a cycle gives."""
         assert decisions.conclusion is not None
-        before, self._last = self._last, decisions.conclusion
-        if self._last is before:
+        if self._last is decisions.conclusion:
             return
+        before, self._last = self._told, decisions.conclusion
+        self._told = self._last if any(outcome.pods for outcome in self._last.outcomes) else None
         for waiting in self._last.refused:
             self._write(waiting)
         for outcome in self._last.outcomes:
             if not outcome.pods:
-                for member in outcome.members:
+                for member in outcome.members if before is not None else ():
                     self._keep(member.job, before)
             elif len(outcome.members) == 1:
                 self._write(outcome.last_word(outcome.members[0]))
@@ -39,10 +41,11 @@ class Reasons:
     def settle(self, job: Job | None) -> None:
         """Keep the reason of a job that no longer waits, or whose simulation ends."""
         if job is not None:
-            self._keep(job, self._last)
+            self._keep(job, self._told)
 
-    def _keep(self, job: Job, conclusion: Conclusion | None) -> None:
-        self._write(conclusion.last_word(job) if conclusion is not None else None)
+    def _keep(self, job: Job, told: Conclusion | None) -> None:
+        if told is not None:
+            self._write(told.last_word(job))
 
     def _write(self, word: Waiting | None) -> None:
         life = self._lives.get(word.task.uid) if word is not None else None

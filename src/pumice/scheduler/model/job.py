@@ -187,7 +187,7 @@ class Job:
             self._about = self._rest = b""
         else:
             self._about = _shared(pack(replace(group.metadata, name="", namespace=None)))
-            self._rest = _shared(pack((group.spec, group.status)))
+            self._rest = _rest(group.spec, group.status)
 
     @property
     def has_group(self) -> bool:
@@ -404,6 +404,22 @@ def _read(uid: str, about: bytes, rest: bytes) -> PodGroup:
     namespace, _, name = uid.partition("/")
     spec, status = _REST.decode(rest)
     return PodGroup(replace(_ABOUT.decode(about), name=name, namespace=namespace), spec, status)
+
+
+MOST_SPECS = 16  #: of PodGroups that are known by their identity
+_known_specs: dict[int, tuple[PodGroupSpec, PodGroupStatus, bytes]] = {}  #: by identity; simulated PodGroups share them
+
+
+def _rest(spec: PodGroupSpec, status: PodGroupStatus) -> bytes:
+    """Spec and status as they are written."""
+    known = _known_specs.get(id(spec))
+    if known is not None and known[0] is spec and known[1] is status:
+        return known[2]
+    if len(_known_specs) >= MOST_SPECS:
+        _known_specs.clear()
+    made = _shared(pack((spec, status)))
+    _known_specs[id(spec)] = spec, status, made
+    return made
 
 
 @lru_cache(maxsize=MOST_SHARED)
