@@ -4,10 +4,12 @@ The tables are read back as columns, and are converted to Parquet on request.
 """
 
 import csv
+import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
+from io import StringIO
 from itertools import islice
 from math import nan
 from operator import itemgetter
@@ -28,6 +30,7 @@ TEXTS = frozenset(["job", "queue", "user", "state", "reason", "event", "node", "
 
 TOGETHER = 1024  #: so many rows become columns at once
 EXACT = 1e-4, 1e9  #: from and below which numbers with six decimals are written as Python prints them
+_SPECIAL = re.compile('[,"\\r\\n]')
 MOST_TEXTS = 4096  #: how many texts of a column are remembered; in some columns, such as names of jobs, all texts differ
 
 
@@ -81,25 +84,37 @@ class Table:
 
     def __init__(self, path: Path, head: Iterable[str]) -> None:
         self._file: IO[str] = path.open("w", newline="", encoding="utf-8")
-        self._writer = csv.writer(self._file, lineterminator="\n")
-        self._writer.writerow(head)
+        self.write(head)
 
     def write(self, row: Iterable[Any]) -> None:
-        self._writer.writerow([brief(value) if isinstance(value, float) else value for value in row])
+        self._file.write(",".join(map(cell, row)) + "\n")
 
     def close(self) -> None:
         self._file.close()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
+def cell(value: Any) -> str:
+    """A value as a table has it. It is cached, since events and jobs have the same names and instants."""
+    if isinstance(value, float):
+        return brief(value)
+    text = "" if value is None else str(value)
+    return _quoted(text) if _SPECIAL.search(text) else text
+
+
 def brief(value: float) -> str:
-    """A number as a table has it. It is cached, since events and jobs have the same instants."""
     if value.is_integer():
         return str(int(value))
     if not EXACT[0] <= value < EXACT[1]:
         return repr(round(value, 6))
     text = f"{value:.6f}".rstrip("0")  # the same as the line above writes, in a third of the time
     return text + "0" if text.endswith(".") else text
+
+
+def _quoted(text: str) -> str:
+    written = StringIO()
+    csv.writer(written, lineterminator="\n").writerow([text])
+    return written.getvalue()[:-1]
 
 
 class Folder:
