@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -17,6 +17,7 @@ from pumice.scheduler.model import inqueue_promises, nodes, status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MOST_SHARED, dominant_share, unpacked
 from pumice.scheduler.model.template import Template
+from pumice.scheduler.plugins.kube.node_ports import Ports
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.builders import Builder
 from pumice.testing.scene import NOW, policy
@@ -52,6 +53,55 @@ def test_a_task_that_was_removed_is_put_back_where_it_was() -> None:
     made.check()
     assert (made.tasks[task.key], task.job, task.node) == (task, made.jobs["default/g"], 0)
     assert (made.nodes.used[0, 0], made.queues["default"].held[0]) == (1000, 1000)
+
+
+def test_a_job_that_goes_with_all_of_its_pods_leaves_what_remains_when_each_is_removed() -> None:
+    """Its pods run, wait, have succeeded, are on a node that is not known, belong to a native PodGroup."""
+
+    def made() -> Cluster:
+        found = cluster(
+            node("n").cpu(9),
+            queue("q"),
+            podgroup("g", 2).queue("q").needs(cpu=3).phase("Inqueue"),
+            podgroup("stays").queue("q"),
+            pod("runs").cpu(1).gang("g").on("n"),
+            pod("waits").cpu(1).gang("g"),
+            pod("over").cpu(1).gang("g").on("n").phase("Succeeded"),
+            pod("astray").cpu(1).gang("g").on("unknown"),
+            pod("native").cpu(1).gang("g").having("spec", "schedulingGroup", "podGroupName", value="native"),
+            pod("other").cpu(2).gang("stays").on("n"),
+        )
+        found.used_before(3600, lambda job: job.queue.name if job.queue else "")
+        found.index(Ports)
+        found.refresh_sums()
+        return found
+
+    def state(of: Cluster) -> list[object]:
+        of.refresh_sums()
+        of.check()
+        sums = [of.queues["q"].held, of.queues["q"].pending, of.queues["q"].inqueue, of.queues["q"].elastic, of.nodes.used, of.nodes.idle]
+        tables: list[Iterable[str]] = [
+            of.tasks,
+            of.jobs,
+            of.waiting,
+            of.not_enqueued,
+            of.stopped,
+            of.members,
+            of.changed,
+            of._on_unknown_nodes["unknown"],
+        ]
+        return [*(each.tolist() for each in sums), *(list(each) for each in tables), [(row, sign) for row, _, sign in of.log]]
+
+    one_by_one, together = made(), made()
+    for key in [task.key for task in one_by_one.jobs["default/g"].tasks.values()]:
+        one_by_one.remove("Pod", key)
+    one_by_one.remove("PodGroup", "default/g")
+    job = together.jobs["default/g"]
+    tasks = [*job.tasks.values()]
+    together.remove_job(job)
+    assert state(together) == state(one_by_one) and list(together.tasks) == ["default/other"]
+    assert not (job.tasks or job.pending or job.counts or job.ready_count or job.holding.any() or job.queue)
+    assert all(task.job is None and task.node == -1 for task in tasks)
 
 
 def namespace(name: str, ends: str | None = None) -> Namespace:

@@ -273,12 +273,14 @@ class SimulatedCluster:
 
     def _forget(self, life: Life) -> None:
         cluster, job = self.cluster, self.cluster.jobs.get(life.uid)
-        tasks = [*job.tasks.values()] if job is not None else [cluster.tasks[life.uid + f"-{index}"] for index in range(life.pods)]
-        for task in tasks:
+        if job is not None:
+            for uid in job.tasks:
+                del self._lives[uid]
+            cluster.remove_job(job)
+            return
+        for task in [cluster.tasks[life.uid + f"-{index}"] for index in range(life.pods)]:
             del self._lives[task.uid]
             cluster.remove("Pod", task.key)
-        if job is not None:
-            cluster.remove("PodGroup", life.uid)
 
     # -- evictions
 

@@ -114,6 +114,21 @@ class Cluster(KeptSums):
                 if kind == "PriorityClass":
                     self._rank_all()
 
+    def remove_job(self, job: Job) -> None:
+        """Remove a PodGroup and all of its pods. The sums over the job and its queue change once, not with each pod."""
+        self.revision += 1
+        self._unlink(job)
+        for task in job.tasks.values():
+            del self.tasks[task.key]
+            self._leave(task)
+            if self.past_usage and task.status & status.HELD:
+                for usage in self.past_usage.values():
+                    usage.ends(task, self.clock)
+            task.job = None
+        job.clear()
+        self.waiting.pop(job.uid, None)
+        del self.jobs[job.uid]
+
     def of(self, kind: str) -> dict[str, Any]:
         return self.objects.get(kind, {})
 
@@ -213,7 +228,7 @@ class Cluster(KeptSums):
             uid = f"{task.template.namespace}/{group}"
             task.job = job = self.jobs.get(uid) or self.job(uid)
             job.add(task)
-        if task.group:
+        if task.seldom and task.group:
             self.members.setdefault(task.group, {})[task.uid] = task
         task.status = fresh
         task.node_name = node_name
@@ -225,15 +240,20 @@ class Cluster(KeptSums):
             else:
                 self._enter_node(task, row)
 
-    def _detach(self, task: Task) -> None:
-        self.stopped.pop(task.uid, None)
+    def _leave(self, task: Task) -> None:
+        """Take a task off its node and out of its native PodGroup."""
+        if self.stopped:
+            self.stopped.pop(task.uid, None)
         if task.node >= 0:
             self._remove_from_node(task)
         elif task.node_name:
             self._on_unknown_nodes.get(task.node_name, {}).pop(task.uid, None)
-        self._remove_from_job(task)
-        if task.group:
+        if task.seldom and task.group:
             self._remove_from_group(task)
+
+    def _detach(self, task: Task) -> None:
+        self._leave(task)
+        self._remove_from_job(task)
         if task.job is not None:
             task.job.remove(task)
             self._drop_if_empty(task.job)
@@ -303,7 +323,8 @@ class Cluster(KeptSums):
 
     def _unlink(self, job: Job) -> None:
         queue = job.queue
-        self.expecting.pop(job.uid, None)
+        if self.expecting:
+            self.expecting.pop(job.uid, None)
         self._count_tiers(job, -1)
         self.not_enqueued.pop(job.uid, None)
         self.changed[job.uid] = job

@@ -149,7 +149,7 @@ class KeptSums:
         self.changed[job.uid] = self._stale[job.uid] = job
         if task.status & status.HELD:
             if job.queue is not None:
-                job.queue.holding += task.template.exactly
+                job.queue.hold(task.template.exactly)
             for usage in self.past_usage.values():
                 usage.begins(task, job, self.clock)
         elif task.status == status.PENDING:
@@ -166,7 +166,7 @@ class KeptSums:
         self.changed[job.uid] = self._stale[job.uid] = job
         if task.status & status.HELD:
             if job.queue is not None:
-                job.queue.holding -= task.template.exactly
+                job.queue.release(task.template.exactly)
             for usage in self.past_usage.values():
                 usage.ends(task, self.clock)
         elif task.status == status.PENDING:

@@ -73,9 +73,17 @@ class Queue:
         self._holding = total
         self._held: Vector | None = None
 
+    def hold(self, more: Sum) -> None:
+        self._holding += more
+        self._held = None
+
+    def release(self, less: Sum) -> None:
+        self._holding -= less
+        self._held = None
+
     @property
     def held(self) -> Vector:
-        """`holding` as a vector. It is another object whenever `holding` was set."""
+        """`holding` as a vector. It is another object whenever `holding` has changed."""
         if self._held is None:
             self._held = as_vector(self._holding)
         return self._held
@@ -94,13 +102,15 @@ class Queue:
 
     def add(self, job: Job) -> None:
         """Count what a job holds and asks for."""
-        self.holding += job.holding
-        self.asking += job.asking
+        self.hold(job.holding)
+        if job.pending:
+            self.asking += job.asking
 
     def take(self, job: Job) -> None:
         """Undo add()."""
-        self.holding -= job.holding
-        self.asking -= job.asking
+        self.release(job.holding)
+        if job.pending:
+            self.asking -= job.asking
 
     def widen(self, dimensions: Dimensions) -> None:
         self.holding, self.asking = dimensions.fitted(self.holding), dimensions.fitted(self.asking)

@@ -73,7 +73,7 @@ class Task:
         self.number = number  #: order of arrival
         self.job: Job | None = None
         self.created = meta.created
-        self.owner = owner_of(pod)  #: kind and name of the pod's controller; empty for none
+        self.owner = owner_of(pod) if meta.owner_references else ""  #: kind and name of the pod's controller; empty for none
         self.role, self.preemptable = "", True
         self.priority = 1 if pod.spec.priority is None else pod.spec.priority
         if not (OF_TASKS.isdisjoint(annotations.places) and OF_TASKS.isdisjoint(labels.places)):
@@ -89,7 +89,7 @@ class Task:
     def read_state(self, pod: Pod) -> None:
         """Read what may change in a pod while its template stays the same. The status is set by the cluster."""
         state = pod.status
-        self.started = instant_or(state.start_time, None)
+        self.started = instant_or(state.start_time, None) if state.start_time else None
         self.placed_at: float | None = None  #: when PodScheduled became true
         self.seldom = NOTHING
         if not (state.conditions or state.nominated_node_name or pod.spec.scheduling_group or pod.spec.resource_claims):
