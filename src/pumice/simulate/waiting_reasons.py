@@ -18,15 +18,15 @@ class Reasons:
     def __init__(self, lives: Mapping[str, Life]) -> None:
         self._lives = lives
         self._last: Conclusion | None = None
-        self._told: Conclusion | None = None  #: the same, if it gives a reason for some job
+        self._explaining: Conclusion | None = None  #: the same, if it gives a reason for some job
 
     def take(self, decisions: Decisions) -> None:
         """Take in the reasons that a cycle gives."""
         assert decisions.conclusion is not None
         if self._last is decisions.conclusion:
             return
-        before, self._last = self._told, decisions.conclusion
-        self._told = self._last if any(outcome.pods for outcome in self._last.outcomes) else None
+        before, self._last = self._explaining, decisions.conclusion
+        self._explaining = self._last if any(outcome.pods for outcome in self._last.outcomes) else None
         for waiting in self._last.refused:
             self._write(waiting)
         for outcome in self._last.outcomes:
@@ -41,11 +41,11 @@ class Reasons:
     def settle(self, job: Job | None) -> None:
         """Keep the reason of a job that no longer waits, or whose simulation ends."""
         if job is not None:
-            self._keep(job, self._told)
+            self._keep(job, self._explaining)
 
-    def _keep(self, job: Job, told: Conclusion | None) -> None:
-        if told is not None:
-            self._write(told.last_word(job))
+    def _keep(self, job: Job, explaining: Conclusion | None) -> None:
+        if explaining is not None:
+            self._write(explaining.last_word(job))
 
     def _write(self, word: Waiting | None) -> None:
         life = self._lives.get(word.task.uid) if word is not None else None
