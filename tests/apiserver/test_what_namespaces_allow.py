@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store
+from pumice.cluster.apiserver.admission.service_account_admission import impersonal
 from tests.apiserver.made import pod, store
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
@@ -198,3 +199,14 @@ def test_a_mount_of_its_own_is_left_alone_and_an_account_that_is_missing_is_told
     told = outcome(made, "pods", pod("q", serviceAccountName="nobody"))
     assert 'error looking up service account default/nobody: serviceaccount "nobody" not found' in told
     made.update("pods", made.get("pods", "p", "default"))
+
+
+def test_pods_of_one_template_are_checked_as_one_though_the_volume_of_the_token_has_a_name_for_each() -> None:
+    made = store()
+    made.create("serviceaccounts", {"metadata": {"name": "default"}}, "default")
+    one, other = (made.create("pods", pod(name), "default") for name in ("one", "other"))
+    assert one["spec"] != other["spec"] and impersonal(one) == impersonal(other)
+    name = one["spec"]["volumes"][0]["name"]
+    assert impersonal(made.create("pods", pod("third", volumes=[{"name": name, "emptyDir": {}}]), "default")) != impersonal(one)
+    twice = pod("twice", volumes=[{"name": "v", "emptyDir": {}}, {"name": "v", "emptyDir": {}}])
+    assert "Duplicate value" in outcome(made, "pods", twice)

@@ -17,6 +17,7 @@ _PATH_SEGMENT_KINDS = frozenset(
 )  #: groups whose objects may have any name that is a path segment
 _COLLECTING = ("orphan", "foregroundDeletion")  #: finalizers of the garbage collector
 _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace", "generation", "selfLink")
+_HEXADECIMAL = re.compile(r"[0-9a-f-]{12,}")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -43,14 +44,15 @@ def _stamp(second: int) -> str:
     return rfc3339(second)
 
 
+@lru_cache(maxsize=16)
 def name_suffix(uid: str) -> str:
     """Five letters for generateName, computed from the uid, so that equal uids give equal names."""
-    number = int(uid.replace("-", "")[-12:], 16) if re.fullmatch(r"[0-9a-f-]{12,}", uid) else sum(map(ord, uid)) * 2654435761
-    letters = []
+    number = int(uid.replace("-", "")[-12:], 16) if _HEXADECIMAL.fullmatch(uid) else sum(map(ord, uid)) * 2654435761
+    letters = ""
     for _ in range(5):
         number, index = divmod(number, len(_SUFFIX_LETTERS))
-        letters.append(_SUFFIX_LETTERS[index])
-    return "".join(letters)
+        letters += _SUFFIX_LETTERS[index]
+    return letters
 
 
 _COUNTED_GROUPS = ("apps", "batch", "policy", "autoscaling", "networking.k8s.io", "apiextensions.k8s.io")

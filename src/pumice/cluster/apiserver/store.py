@@ -25,6 +25,7 @@ from pumice.cluster.apiserver.admission.audit_notes import AuditNotes, log_notes
 from pumice.cluster.apiserver.admission.builtin_admission import own_rules
 from pumice.cluster.apiserver.admission.expressions import ExpressionThread, Work
 from pumice.cluster.apiserver.admission.policies import KINDS as POLICIES, Policies
+from pumice.cluster.apiserver.admission.service_account_admission import impersonal
 from pumice.cluster.apiserver.admission.webhooks import MUTATING, VALIDATING, Webhooks
 from pumice.cluster.apiserver.decoding import Misshaped, schema_causes, shaped
 from pumice.cluster.apiserver.discovery import VERSION
@@ -406,7 +407,7 @@ class Store:
             count_generation(kind, obj, review.old)
         review.warnings.extend(deduplicate_owners(obj["metadata"]))
         causes = metadata_causes(kind, obj["metadata"], None if review.old is None else review.old["metadata"])
-        spec = encode(obj["spec"]) if kind.storage == "pods" and review.old is None else b""
+        spec = impersonal(obj) if kind.storage == "pods" and review.old is None else b""
         if spec not in self._right_specs:
             causes += self._causes(kind, obj, review)
             if spec and not causes:

@@ -3,6 +3,8 @@
 A namespace lacks the account `default` if no controller creates it: then pods run without a token. Any other account must exist.
 """
 
+from msgspec.json import encode
+
 from pumice.api import Object
 from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.metadata import name_suffix
@@ -52,6 +54,11 @@ def _mount_token(pod: Object) -> None:
             used = True
     if used and not there:
         spec["volumes"] = [*volumes, {"name": name, "projected": _PROJECTED}]
+
+
+def impersonal(pod: Object) -> bytes:
+    """The JSON of a pod's spec, with a sign for the name of the volume of its token, which is the pod's own: no JSON has it in it."""
+    return encode(pod["spec"]).replace((_VOLUME + name_suffix(pod["metadata"]["uid"])).encode(), b"\0")
 
 
 def _account_exists(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
