@@ -9,6 +9,7 @@ import pytest
 
 from pumice.api.errors import InputError
 from pumice.cluster.apiserver import PatchRequest
+from pumice.cluster.nodes.metrics_server import Metrics
 from pumice.cluster.nodes.stage import read_stages
 from tests.embedded.cluster import Still
 
@@ -243,12 +244,19 @@ def test_metrics_tell_what_runs() -> None:
     still.pod("web", "cpu4-0", cpu="2")
     still.pod("told", "cpu4-0", notes={"pumice.io/cpu-usage": "50m", "pumice.io/memory-usage": "10Mi"})
     still.after(30)
+    assert not still.store.storage.has_any("pods.metrics.k8s.io")  # as long as nobody reads them
     assert still.store.get("pods.metrics.k8s.io", "told", "default")["containers"][0]["usage"] == {"cpu": "50m", "memory": "10Mi"}
     assert still.store.get("nodes.metrics.k8s.io", "cpu4-0")["usage"]["cpu"] == "1650m"
     still.store.delete("pods", "web", "default")
     still.after(30)
     assert still.store.find("pods.metrics.k8s.io", "default", "web") is None
     assert still.store.get("nodes.metrics.k8s.io", "cpu4-0")["usage"]["cpu"] == "50m"
+    still.store.delete("pods", "told", "default")
+    still.store.delete("nodes", "cpu4-0")
+    still.after(30)
+    Metrics(still.store)  # of a server that is started anew, with what was written before
+    assert not list(still.store.all("pods.metrics.k8s.io"))
+    assert [metrics["metadata"]["name"] for metrics in still.store.all("nodes.metrics.k8s.io")] == ["cpu4-1"]
 
 
 def test_running_pods_cost_nothing_while_nothing_happens() -> None:

@@ -98,6 +98,7 @@ class Store:
         self.attempt: Attempt | None = None  #: the write that is under way, if it can wait
         self.webhooks = Webhooks(self)
         self.policies = Policies(self)
+        self.before_read: dict[str, Callable[[], None]] = {}  #: by storage: what writes objects that only their readers need
         self._right_specs = RightSpecs()
         self.storage.listen(self.custom_kinds.on_write)
         self.storage.listen(self.collector.on_write)
@@ -139,19 +140,25 @@ class Store:
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
         """The object; None if there is no such object or no such kind."""
         kind = self.kinds.find(resource)
-        return self.storage.get(kind.storage, (namespace, name)) if kind is not None else None
+        return self.storage.get(self._read(kind), (namespace, name)) if kind is not None else None
+
+    def _read(self, kind: ServedKind) -> str:
+        """The storage of a kind, which is about to be read."""
+        if kind.storage in self.before_read:
+            self.before_read[kind.storage]()
+        return kind.storage
 
     def all(self, resource: str, namespace: str = "") -> Iterator[Object]:
         """Every object of a kind, ordered by namespace and name; nothing if there is no such kind."""
         kind = self.kinds.find(resource)
-        if kind is None or not self.storage.has_any(kind.storage):
+        if kind is None or not self.storage.has_any(self._read(kind)):
             return iter(())
         return (obj for _, obj in self.storage.select(kind.storage, WatchFilter(namespace)))
 
     def get(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:
         """The object as this version of its kind shows it. Raises StatusError 404."""
         kind = self.kind(resource)
-        obj = self.storage.get(kind.storage, (namespace if kind.namespaced else "", name))
+        obj = self.storage.get(self._read(kind), (namespace if kind.namespaced else "", name))
         if obj is None:
             raise kind.not_found(name)
         return seen(kind, obj)
@@ -168,7 +175,7 @@ class Store:
     ) -> ListPage:
         """A list of objects, or one page of it as of `version`. Raises StatusError 410 if events since that version are forgotten."""
         kind = self.kind(resource)
-        selected = self.storage.select(kind.storage, WatchFilter(namespace, labels, fields), version, after)
+        selected = self.storage.select(self._read(kind), WatchFilter(namespace, labels, fields), version, after)
         items: list[Object] = []
         last: Key | None = None
         rest: Key | None = None

@@ -55,7 +55,7 @@ class Kubelets:
         self._clock = clock
         self._stages = stages
         self._agents = NodeAgents(self._store, clock, self._node_is_up)
-        self._metrics = Metrics(self._store, clock)
+        self._metrics = Metrics(self._store)
         self._events = StoreWrites(lister, "kubelet")
         self._held: dict[Key, _Held] = {}
         self._on_node: dict[str, dict[Key, _Held]] = {}  #: by node: the pods that take up room on it
