@@ -23,7 +23,7 @@ from pumice.client.client import Backoff, asked_delay_s
 from pumice.client.failures import ApiError, KubeError, NoAnswer, api_error
 from pumice.client.known_versions import Change, KnownVersions, OutOfOrder
 from pumice.client.odd_json import NOT_TAKEN, decode, readable
-from pumice.client.transport import ListScope, Transport
+from pumice.client.transport import ListScope, Transport, WatchedEvent
 
 T = TypeVar("T")
 
@@ -47,18 +47,13 @@ DEFAULT_PACE = Pace()
 PATIENT_ROUNDS = 5  #: so many 410 or 429 in a row are ordinary: a CRD that is only just installed is read with them at first
 
 
-class _Event(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
 class _Head(msgspec.Struct):
     """Any object, of which only the metadata is read."""
 
     metadata: Metadata
 
 
-_event = msgspec.json.Decoder(_Event)
+_event = msgspec.json.Decoder(WatchedEvent)
 _head = msgspec.json.Decoder(_Head)
 
 
@@ -197,7 +192,7 @@ class Reflector(Generic[T]):
             async for batch in lines:
                 self._watched, self._silent = True, False
                 for line in batch:
-                    event = decode(_event, line)
+                    event = line if isinstance(line, WatchedEvent) else decode(_event, line)
                     self._take(event.type, event.object)
                     # Neither a list nor an answer that is no event is progress: a server may forget each position at once.
                     self._failures, self._logged, self.trouble = 0, "", None

@@ -7,7 +7,7 @@ as batches of lines, so that one malformed object does not affect the others.
 `repeatable` says that the write may reach the server twice without harm; see `Retry`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
@@ -21,6 +21,16 @@ _dict = msgspec.json.Decoder(dict[str, Any])
 
 def as_dict(raw: bytes | msgspec.Raw) -> dict[str, Any]:
     return decode(_dict, raw)
+
+
+class WatchedEvent(msgspec.Struct):
+    """An event of a watch, as a line has it."""
+
+    type: str
+    object: msgspec.Raw
+
+
+WatchLine = bytes | WatchedEvent  #: an event in JSON, or as it is read from that
 
 
 class ListScope(msgspec.Struct, frozen=True):
@@ -59,7 +69,7 @@ class Transport(Protocol):
         """The pages of the list as it is now; one page if `limit` is 0. ApiError 410 if reading took so long that the server forgot it, and
         504 if it has not come to the version `not_older` (`ApiError.is_too_large`)."""
 
-    def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+    def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[Sequence[WatchLine]]:
         """The lines of a watch from that version on, until the server ends it. Raises NoAnswer after `idle_s` seconds of silence."""
 
     async def create(

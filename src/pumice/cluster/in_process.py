@@ -13,7 +13,7 @@ import msgspec
 from pumice.api import Object
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.failures import ApiError
-from pumice.client.transport import ListScope, Page, PatchType
+from pumice.client.transport import ListScope, Page, PatchType, WatchedEvent, WatchLine
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.outside import Pending, attempted, until_done
 from pumice.cluster.apiserver.patches.strategic_merge import CONTENT_TYPES
@@ -53,7 +53,7 @@ class InProcess:
             page = self._store.list(kind, scope.namespace, *selectors_of(scope.label_selector, scope.field_selector, kind))
         yield Page([msgspec.Raw(_encode(obj)) for obj in page.items], str(page.version))
 
-    async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+    async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[WatchLine]]:
         woken = asyncio.Event()
         with _answering:
             kind = self._kind(scope.resource)
@@ -148,18 +148,14 @@ def _plain(body: Any) -> Any:
     return msgspec.to_builtins(body)
 
 
-def _lines(kind: ServedKind, watch: Watch) -> list[bytes]:
+def _lines(kind: ServedKind, watch: Watch) -> list[WatchLine]:
     events = watch.take(BATCH)
     if not events and watch.cut_off:
         raise ApiError(410, "Expired", "the watch was too slow")
     return [_event(kind, seen_as, event) for seen_as, event in events]
 
 
-def _event(kind: ServedKind, seen_as: str, event: WatchEvent) -> bytes:
+def _event(kind: ServedKind, seen_as: str, event: WatchEvent) -> WatchedEvent:
     if seen_as == event.type and event.object["apiVersion"] == kind.api_version:
-        return event.json()
-    return _line(seen_as, seen(kind, seen_object(seen_as, event)))
-
-
-def _line(type_: str, obj: Object) -> bytes:
-    return b'{"type":"%s","object":%s}\n' % (type_.encode(), _encode(obj))
+        return WatchedEvent(seen_as, msgspec.Raw(event.body))
+    return WatchedEvent(seen_as, msgspec.Raw(_encode(seen(kind, seen_object(seen_as, event)))))

@@ -1,13 +1,13 @@
 """A way to an API server on which calls fail, answers get lost and the link clogs, by chance."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from random import Random
 from typing import Any, TypeVar
 
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.failures import ApiError, NoAnswer
-from pumice.client.transport import ListScope, Page, PatchType, Transport
+from pumice.client.transport import ListScope, Page, PatchType, Transport, WatchLine
 from pumice.cluster.clock import AlarmClock
 from pumice.simulate.fault_settings import Faults
 
@@ -93,7 +93,7 @@ class FaultyTransport:
             await self._link.passes(REQUEST_TIMEOUT_S, sent=False)
             yield page
 
-    async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+    async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[Sequence[WatchLine]]:
         watching = self._transport.watch(scope, resource_version=resource_version, timeout_s=timeout_s, idle_s=idle_s)
         breaks = self._faults.events
         async for lines in watching:

@@ -36,10 +36,6 @@ class WatchEvent:
         """The event as a line of a watch stream, in parts of which the large one is never copied."""
         return _HEADS[self.type], self.body, b"}\n"
 
-    def json(self) -> bytes:
-        """The event as a line of a watch stream, in one piece."""
-        return b"".join(self.parts())
-
     def __repr__(self) -> str:
         return f"Event({self.type} {'/'.join(self.key)} {self.resource_version})"
 
