@@ -55,3 +55,38 @@ def test_what_a_gang_holds_that_would_fall_below_its_minimum_is_no_room_to_be_ma
 
     assert rows("gang") == [False, True]
     assert rows("conformance") == [True, True]
+
+
+def test_a_row_is_asked_about_its_tasks_once_for_all_queues_until_a_queue_gains_a_task_there() -> None:
+    made = cluster(
+        *(node(name).cpu(4) for name in "ab"),
+        *(queue(name).deserves(cpu=most) for name, most in (("fair", 3), ("greedy", 1), ("taker", 4))),
+        *(podgroup(name, 1).queue(name).phase("Running") for name in ("fair", "greedy")),
+        *(running(f"fair-{number}", "fair", "a") for number in range(3)),
+        running("greedy-0", "greedy", "a"),
+        *(running(f"greedy-{number}", "greedy", "b") for number in (1, 2)),
+        *(podgroup(name, 1).queue(name).admitted().pods(1, cpu=2) for name in ("taker", "more")),
+        podgroup("more", 1).queue("fair").admitted(),
+    )
+    with session(made, "gang", "capacity") as opened:
+        everybody = EvictionCandidates(opened, set(made.jobs.values()), lambda task: task.status == status.RUNNING, "reclaimable")
+        taker, more, row = made.tasks["default/taker-0"], made.tasks["default/more-0"], opened.nodes.rows["a"]
+        assert everybody.unspared is not None and everybody.rows(taker)[row]
+        assert [task.name for task in everybody.unspared.ask(taker, row)] == ["greedy-0"] and not everybody.rows(taker)[row]
+        with opened.statement() as statement:
+            statement.evict(made.tasks["default/greedy-2"], "test")
+            assert not everybody.rows(taker)[row]
+            statement.pipeline(more, opened.nodes.rows["b"])
+            assert everybody.rows(taker)[row] and len(everybody.unspared.ask(taker, row)) == 4 and everybody.rows(taker)[row]
+
+
+def test_who_has_pods_above_its_minimum_follows_evictions_and_their_undoing() -> None:
+    made = cluster(
+        node("a").cpu(4), queue("default"), podgroup("above", 1).phase("Running"), *(running(f"p{n}", "above", "a") for n in range(2))
+    )
+    with session(made, "gang") as opened:
+        assert opened.evictable.exposed("preemptable") == {made.jobs["default/above"]}
+        with opened.statement() as statement:
+            statement.evict(made.tasks["default/p0"], "test")
+            assert not opened.evictable.exposes_any("preemptable")
+        assert opened.evictable.exposes_any("preemptable")

@@ -88,13 +88,13 @@ def test_a_node_of_which_no_task_may_go_is_not_asked_again_until_a_task_of_such_
         taker, more = made.tasks["default/taker-0"], made.tasks["default/more-0"]
         candidates = EvictionCandidates(session, set(made.jobs.values()), lambda task: task.status == status.RUNNING, "reclaimable")
         row = session.nodes.rows["n"]
-        assert candidates.spared is not None and candidates.rows(taker)[row]
-        candidates.spared.ask(taker, row)
+        assert candidates.unspared is not None and candidates.rows(taker)[row]
+        candidates.unspared.ask(taker, row)
         assert not candidates.rows(taker)[row]
         with session.statement() as statement:
             statement.pipeline(more, session.nodes.rows["m0"])
             assert candidates.rows(taker)[row]
-            candidates.spared.ask(taker, row)
+            candidates.unspared.ask(taker, row)
             assert candidates.rows(taker)[row]  # the queue holds more than it deserves now
 
 

@@ -71,6 +71,11 @@ class ReclaimSearch(Search):
     def eligible(self, task: Task, row: int) -> list[Task]:
         return self.candidates.victims(row)
 
+    def unspared(self, task: Task, row: int) -> list[Task]:
+        assert self.candidates.unspared is not None and task.job is not None
+        own = task.job.queue
+        return [victim for victim in self.candidates.unspared.ask(task, row) if victim.job is not None and victim.job.queue is not own]
+
     def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
         """Only nodes with tasks that may be evicted, even if the room is enough without that."""
         return (row for row in np.flatnonzero(feasible & hopeful).tolist() if self.candidates.victims(row))

@@ -14,31 +14,39 @@ from pumice.scheduler.model.nodes import cells
 Eligible = Callable[[Task], bool]
 
 
-class SparedRows:
-    """The rows of which certainly no task may go now, as far as this was asked. It depends on the jobs and queues of the tasks alone."""
+class UnsparedRoom:
+    """What those tasks hold that might go now, row by row, as far as this was asked; else infinite. It depends on the jobs and queues of
+    the tasks alone, so that each row is asked about once for all who reclaim."""
 
     def __init__(self, session: Session, eligible: Eligible) -> None:
         self._session = session
         self._eligible = eligible
-        self._rows: Mask = np.zeros(len(session.nodes), bool)
+        self._sums: Table = np.full_like(session.nodes.used, np.inf)
         self._position = len(session.cluster.log)
 
-    def now(self) -> Mask:
-        """Forget the rows where a task has moved, and those with tasks of its queue."""
-        log, rows = self._session.cluster.log, self._rows
+    def now(self) -> Table:
+        """[r, node]. Forgotten are the rows where a task has moved, and those with tasks of a queue that has gained one: the less a queue
+        and its jobs hold, the fewer of their tasks may go."""
+        log, sums = self._session.cluster.log, self._sums
+        if len(log) == self._position:
+            return sums
         moved, self._position = log[self._position :], len(log)
-        rows[[change.row for change in moved]] = False
-        jobs = {change.task.job for change in moved if change.task.job is not None}
+        sums[:, [change.row for change in moved]] = np.inf
+        jobs = {change.task.job for change in moved if change.sign > 0 and change.task.job is not None}
         for queue in {job.queue for job in jobs if job.queue is not None}:
-            if len(queue.jobs) > len(rows):
-                rows[:] = False
+            if len(queue.jobs) > len(self._session.nodes):
+                sums[:] = np.inf
             else:
-                rows[[task.node for job in queue.jobs.values() for task in job.tasks.values() if task.node >= 0]] = False
-        return rows
+                placed = (job for job in queue.jobs.values() if len(job.pending) < len(job.tasks))
+                sums[:, [task.node for job in placed for task in job.tasks.values() if task.node >= 0]] = np.inf
+        return sums
 
-    def ask(self, evictor: Task, row: int) -> None:
-        victims = [task for task in self._session.nodes.tasks[row].values() if self._eligible(task)]
-        self.now()[row] = not self._session.evictable.unspared("reclaimable", evictor, victims)
+    def ask(self, evictor: Task, row: int) -> list[Task]:
+        """The tasks on a row that might go now."""
+        eligible = [task for task in self._session.nodes.tasks[row].values() if self._eligible(task)]
+        victims = self._session.evictable.unspared("reclaimable", evictor, eligible)
+        self.now()[:, row] = held_by(victims, len(self._sums))
+        return victims
 
 
 class EvictionCandidates:
@@ -56,7 +64,7 @@ class EvictionCandidates:
         self._nodes = session.nodes
         self._exposed = exposed
         self._eligible = eligible
-        self.spared = SparedRows(session, eligible) if hook == "reclaimable" else None
+        self.unspared = UnsparedRoom(session, eligible) if hook == "reclaimable" else None
         self._sums: Table = np.zeros_like(session.nodes.used)
         self._count(exposed, eligible, 1)
         self._position = len(self._cluster.log)
@@ -65,7 +73,7 @@ class EvictionCandidates:
         """The same candidates without the tasks of some jobs, which `eligible` must refuse. Takes time only for those tasks."""
         self._catch_up()
         rest = EvictionCandidates(self._session, set(), eligible, self._hook)
-        rest._sums, rest._exposed, rest._exposes_any, rest.spared = self._sums.copy(), self._exposed, self._exposes_any, self.spared
+        rest._sums, rest._exposed, rest._exposes_any, rest.unspared = self._sums.copy(), self._exposed, self._exposes_any, self.unspared
         rest._count(self._exposed.intersection(jobs), self._eligible, -1)
         return rest
 
@@ -101,11 +109,11 @@ class EvictionCandidates:
     def rows(self, task: Task) -> Mask:
         """The nodes where the task could fit if all eligible victims were evicted that plugins do not spare."""
         self._catch_up()
-        enough, spared = self._nodes.alive.copy(), self._session.evictable.spared_rows(self._hook, task)
-        if self.spared is not None:
-            spared = spared | self.spared.now()
-        counts = np.logical_not(spared)
+        enough, sums = self._nodes.alive.copy(), self._sums
+        if self._exposes_any and self.unspared is not None:
+            sums = np.minimum(sums, self.unspared.now())
+        counts = np.logical_not(self._session.evictable.spared_rows(self._hook, task))
         for column, amount in task.template.needs:
             room = self._nodes.future_idle_in(column)
-            enough &= (room + self._sums[column] * counts if self._exposes_any else room) > amount - EPSILON
+            enough &= (room + sums[column] * counts if self._exposes_any else room) > amount - EPSILON
         return enough

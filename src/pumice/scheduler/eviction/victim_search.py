@@ -47,6 +47,10 @@ class Search:
         """Tasks on a node that may go for this one, if plugins permit it."""
         raise NotImplementedError
 
+    def unspared(self, task: Task, row: int) -> list[Task]:
+        """Those of them that plugins might let go."""
+        return self.session.evictable.unspared(self.hook, task, self.eligible(task, row))
+
     def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
         """The rows that are feasible and hopeful, in the order in which they are tried."""
         raise NotImplementedError
@@ -115,13 +119,10 @@ class Search:
     def victims(self, task: Task, row: int, known: PermittedVictims) -> list[Task] | None:
         """Tasks on a node that may go for this one, the least important first. None, without asking all that plugins know, if there is too
         little room even when all are gone that might go."""
-        session, eligible = self.session, self.eligible(task, row)
-        victims = session.evictable.unspared(self.hook, task, eligible)
-        if not victims and self.candidates.spared is not None:
-            self.candidates.spared.ask(task, row)
-        is_enough = could_fit(session, task, row, victims)
+        victims = self.unspared(task, row)
+        is_enough = could_fit(self.session, task, row, victims)
         if victims and is_enough:
-            victims = permitted_victims(session, task, eligible, self.hook)
+            victims = permitted_victims(self.session, task, self.eligible(task, row), self.hook)
         known.note(row, victims)
         return victims if is_enough else None
 

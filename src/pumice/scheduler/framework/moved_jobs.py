@@ -8,11 +8,11 @@ from pumice.scheduler.model import Cluster, Job
 
 
 class MovedJobs:
-    """The jobs whose tasks have moved since they were last asked for; at first all jobs."""
+    """The jobs whose tasks have moved since they were last asked for; at first all jobs, or with `since_now` none."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, since_now: bool = False) -> None:
         self._cluster = cluster
-        self._position = -1
+        self._position = len(cluster.log) if since_now else -1
 
     def now(self) -> Iterable[Job]:
         log, position = self._cluster.log, self._position

@@ -83,7 +83,8 @@ class Plugin:
 
     def spares(self, evictor: Task, task: Task) -> bool:
         """Whether the plugin would now refuse the task to the evictor in `preemptable` and `reclaimable`, whichever other tasks go. This,
-        too, only saves questions. It depends on what the task's job and queue hold, for `reclaimable` not on the evictor."""
+        too, only saves questions. It depends on what the task's job and queue hold, for `reclaimable` not on the evictor: the less they
+        hold, the more is spared."""
         return False
 
     def spares_rows(self, evictor: Task) -> Mask | bool:

@@ -6,7 +6,6 @@ while more than the minimum run. Jobs that are not ready are served first.
 Where it is configured the action `giveback` runs last (actions/giveback.py).
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from pumice.scheduler.framework.decisions import GANG_READY, GroupCondition
@@ -19,6 +18,7 @@ from pumice.scheduler.framework.hook_answers import (
     Vote,
 )
 from pumice.scheduler.framework.job_status import fit_error
+from pumice.scheduler.framework.moved_jobs import MovedJobs
 from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
@@ -28,6 +28,11 @@ from pumice.scheduler.model import Job, SubJob, Task, status
 class Gang(Plugin):
     name = "gang"
     reads_only_state = True
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        self._moved: MovedJobs | None = None
+        self._elastic = set[Job]()
 
     def job_valid(self, job: Job) -> Refusal | None:
         if not job.roles_reach(status.VALID, pending_best_effort=True):
@@ -82,14 +87,20 @@ class Gang(Plugin):
 
     reclaimable = preemptable
 
-    def exposes(self) -> Iterator[Job]:
-        return self.session.cluster.elastic_jobs()
+    def exposes(self) -> set[Job]:
+        """The jobs that have more ready pods than their minimum."""
+        if self._moved is None:
+            self._moved = MovedJobs(self.session.cluster, since_now=True)
+            self._elastic = set(self.session.cluster.elastic_jobs())
+        for job in self._moved.now():
+            (self._elastic.add if job.queue is not None and job.ready_count > job.min_member else self._elastic.discard)(job)
+        return self._elastic
 
     def spares(self, evictor: Task, task: Task) -> bool:
         return task.job is None or task.job.ready_count <= task.job.min_member
 
     def spares_rows(self, evictor: Task) -> bool:
-        return next(self.session.cluster.elastic_jobs(), None) is None
+        return not self.exposes()
 
     def eviction_cache_key(self, evictor: Task) -> None:
         """All evictors get the same answers."""
