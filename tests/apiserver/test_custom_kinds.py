@@ -74,6 +74,13 @@ def test_defaults_are_filled_in_at_every_depth(made: Store) -> None:
     assert box(made, size=1, parts=[{"id": "x"}])["spec"] == {"size": 1, "color": "red", "parts": [{"id": "x", "n": 1}]}
 
 
+def test_an_object_without_any_field_gets_defaults_too() -> None:
+    schema = {"type": "object", "properties": {"color": TEXT | {"default": "red"}}}
+    with_default = store()
+    with_default.create(CRDS, definition(schema={"openAPIV3Schema": schema}))
+    assert with_default.create("boxes.example.com", {"metadata": {"name": "b"}}, "default")["color"] == "red"
+
+
 def test_unknown_fields_are_pruned_or_refused(made: Store) -> None:
     options = WriteOptions()
     assert "shape" not in box(made, options, size=1, shape="round", free={"any": "thing"})["spec"]

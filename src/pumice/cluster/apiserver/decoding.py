@@ -309,7 +309,7 @@ def _custom(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, list
         return obj | {"metadata": metadata}, [f"metadata.{path}" for path in unknown]
     found = Findings()
     head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
-    body = settle(kind.schema, _body(obj), "", found, stored)
+    body = settle(kind.schema, _body(obj), "", found, stored or ABSENT)
     if found.wrong_types:
         raise kind.invalid(str(metadata.get("name") or ""), found.wrong_types)
     return head | body, [f"metadata.{path}" for path in unknown] + found.unknown

@@ -67,7 +67,8 @@ def default_service(service: Object) -> None:
     spec = service.setdefault("spec", {})
     fill(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
     for port in spec.get("ports", ()):
-        fill(port, {"protocol": "TCP", "targetPort": port.get("port")})
+        fill(port, {"protocol": "TCP"})
+        port["targetPort"] = port.get("targetPort") or port.get("port")  # clients in Go always state it: 0 for none
     if spec["type"] == "ExternalName":
         return
     fill(spec, {"internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"})
