@@ -685,6 +685,20 @@ def test_a_failed_bind_or_eviction_lets_the_group_be_tried_at_once() -> None:
     assert set(run(made, chosen, NOW + 1, queue).groups) == {"g"}
 
 
+def test_groups_whose_pods_are_gone_are_forgotten() -> None:
+    chosen = policy()
+    made = cluster(chosen, machine("n1", cpu=9))
+    queue, met = SchedulingQueue(made), []
+    for name in "abcd":
+        made.put(*group(name, 1).build())
+        made.put(*member(f"p-{name}", name).build())
+        assert run(made, chosen, queue=queue).binds == {f"p-{name}": "n1"}
+        met.append(made.tasks[f"default/p-{name}"])
+        assert queue.groups.knows(met[-1])
+        made.remove("Pod", met[-1].key)
+    assert sum(map(queue.groups.knows, met)) <= 2
+
+
 def test_only_groups_of_the_pods_that_were_tried_are_tried_again() -> None:
     chosen = policy()
     made = cluster(chosen, machine("n1", cpu=4), group("g"), group("h"), member("p", "g"), member("q", "h"))

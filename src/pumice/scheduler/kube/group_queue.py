@@ -79,6 +79,11 @@ class GroupQueue:
             tried.errors += 1
         self._tried[group.uid] = tried
 
+    def forget_others(self, present: Collection[str]) -> None:
+        """Forget the PodGroups that are not present any more, if they are most of those that are known."""
+        if len(self._of_leaf) > 2 * len(present):
+            self._of_leaf = {leaf: uid for leaf, uid in self._of_leaf.items() if leaf in present}
+
     def tries(self, task: Task) -> tuple[int, float]:
         """How often a pending member was tried, and when the last time."""
         tried = self._tried.get(self._of_leaf.get(task.group, ""))

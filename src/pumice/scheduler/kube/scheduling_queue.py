@@ -166,6 +166,7 @@ class SchedulingQueue:
 
     def group_tried(self, group: WaitingGroup, outcome: GroupOutcome, left: Sequence[Task], now: float) -> None:
         self.groups.tried(group, outcome, left, now)
+        self.groups.forget_others(self.cluster.members)
 
     def tries(self, task: Task) -> tuple[int, float]:
         return self.groups.tries(task)
