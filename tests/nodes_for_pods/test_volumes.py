@@ -41,6 +41,7 @@ def test_a_claim_on_a_volume_that_is_gone_can_be_used_nowhere() -> None:
             [claim("c").having("metadata", "deletionTimestamp", value="2026-01-01T00:00:00Z")],
             'persistentvolumeclaim "c" is being deleted!',
         ),
+        ([claim("c", phase="Lost")], 'persistentvolumeclaim "c" bound to non-existent persistentvolume ""!'),
         ([claim("c", "v", phase="Lost")], 'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"!'),
         ([claim("c", storageClassName="other")], "pod has unbound immediate PersistentVolumeClaims!"),
         ([storage_class(), claim("c", "v", bound=False)], "pod has unbound immediate PersistentVolumeClaims!"),

@@ -52,7 +52,9 @@ def _unusable(cluster: Cluster, task: Task, use: ClaimUse, claim: PersistentVolu
     if claim is None:
         return missing(cluster, use)
     if claim.status.phase == "Lost":
-        return Reason(f'persistentvolumeclaim "{use.name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"', final=True)
+        return Reason(
+            f'persistentvolumeclaim "{use.name}" bound to non-existent persistentvolume "{claim.spec.volume_name or ""}"', final=True
+        )
     if claim.metadata.deletion_timestamp:
         return Reason(f'persistentvolumeclaim "{use.name}" is being deleted', final=True)
     owner = claim.metadata.controller
