@@ -362,9 +362,10 @@ MOUNTED = [
     ("volumes", "namespace", "woken"),
     [
         ([], "default", ()),
-        (MOUNTED[:1], "default", ()),  # all may read it
-        ([{"name": "d", "gcePersistentDisk": {"pdName": "disk"}}], "default", ("VolumeRestrictions",)),
-        ([{"name": "d", "gcePersistentDisk": {"pdName": "other"}}], "default", ()),
+        (MOUNTED[:1], "default", ("NodeVolumeLimits",)),  # all may read it
+        ([{"name": "d", "gcePersistentDisk": {"pdName": "disk"}}], "default", ("VolumeRestrictions", "NodeVolumeLimits")),
+        ([{"name": "d", "gcePersistentDisk": {"pdName": "other"}}], "default", ("NodeVolumeLimits",)),
+        ([{"name": "d", "iscsi": {"iqn": "other"}}], "default", ()),
         (MOUNTED[1:], "default", ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding")),
         (MOUNTED[1:], "elsewhere", ("NodeVolumeLimits", "VolumeBinding")),
         ([{"name": "e", "persistentVolumeClaim": {"claimName": "other"}}], "default", ("NodeVolumeLimits", "VolumeBinding")),

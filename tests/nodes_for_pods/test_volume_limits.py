@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.feature_gates import release
@@ -33,6 +35,48 @@ def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says_each_counted_once()
     assert admitted(made, "default/r", rule) == "a c"
     made.move(made.tasks["default/x"], status.PENDING, -1)
     assert admitted(made, "default/p", rule) == "a c"
+
+
+EBS = "ebs.csi.aws.com"
+
+
+def of_ebs(name: str) -> list[ObjectBuilder]:
+    disk = {"volumeID": f"aws://us-east-1a/{name}"}
+    return [volume(f"v-{name}", phase="Bound", awsElasticBlockStore=disk), claim(name, f"v-{name}")]
+
+
+@pytest.mark.parametrize(
+    ("driver", "source"),
+    [
+        (EBS, {"awsElasticBlockStore": {"volumeID": "vol-2"}}),
+        ("pd.csi.storage.gke.io", {"gcePersistentDisk": {"pdName": "disk"}}),
+        ("disk.csi.azure.com", {"azureDisk": {"diskName": "disk", "diskURI": "/subscriptions/x/disks/disk"}}),
+        ("cinder.csi.openstack.org", {"cinder": {"volumeID": "disk"}}),
+        ("pxd.portworx.com", {"portworxVolume": {"volumeID": "disk"}}),
+    ],
+)
+def test_volumes_of_the_plugins_that_a_driver_has_replaced_count_as_its_own(driver: str, source: Thing) -> None:
+    one, other = ([volume(f"v-{n}", phase="Bound", **source), claim(n, f"v-{n}")] for n in "12")
+    inline = pod("r").having("spec", "volumes", value=[{"name": "i", **source}])
+    new = attached("new", driver)
+    made = cluster(*NODES, *one, *other, *new, limits("a", 1, driver), inline.on("a"), using("p", "1"), using("q", "new"), using("s", "2"))
+    rule = NodeVolumeLimits(made)
+    assert admitted(made, "default/p", rule) == "a b c", "it is the volume that is there"
+    assert refusals(made, "default/q", rule) == {"a": "node(s) exceed max volume count"}
+    made.move(made.tasks["default/r"], status.PENDING, -1)
+    assert admitted(made, "default/q", rule) == "a b c"
+    made.move(made.tasks["default/s"], status.RUNNING, 0)
+    assert admitted(made, "default/q", rule) == "b c"
+
+
+def test_a_volume_of_a_replaced_plugin_is_the_same_as_the_driver_s_and_a_claim_for_one_counts_too() -> None:
+    same = [volume("v-same", phase="Bound", csi={"driver": EBS, "volumeHandle": "vol-1"}), claim("same", "v-same")]
+    waits = [storage_class("old", provisioner="kubernetes.io/aws-ebs"), claim("waits", storageClassName="old")]
+    made = cluster(
+        *NODES, *of_ebs("vol-1"), *same, *waits, limits("a", 1, EBS), using("x", "vol-1").on("a"), using("p", "same"), using("q", "waits")
+    )
+    assert admitted(made, "default/p", NodeVolumeLimits(made)) == "a b c"
+    assert admitted(made, "default/q", NodeVolumeLimits(made)) == "b c"
 
 
 def attachment(volume: str | None, node: str) -> ObjectBuilder:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType, field
 
 from pumice.api.meta import Condition, Int, LabelSelector, Metadata, Wire
-from pumice.api.pod import NodeSelector, ResourceList, ResourceRequirements, Toleration
+from pumice.api.pod import Disk, NodeSelector, ResourceList, ResourceRequirements, Toleration
 from pumice.api.quantity import Quantity
 
 
@@ -164,6 +164,11 @@ class PersistentVolumeSpec(Wire, frozen=True):
     node_affinity: VolumeNodeAffinity | None = None
     storage_class_name: str | None = None
     csi: CSISource | None = None
+    aws_elastic_block_store: Disk | None = None
+    gce_persistent_disk: Disk | None = None
+    azure_disk: Disk | None = None
+    cinder: Disk | None = None
+    portworx_volume: Disk | None = None
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
 

@@ -109,10 +109,11 @@ class ClaimSource(Wire, frozen=True):
 
 
 class Disk(Wire, frozen=True):
-    """The fields that identify a volume of the exclusive in-tree kinds; each kind uses some of them."""
+    """The fields that identify a volume of the in-tree kinds; each kind uses some of them."""
 
     pd_name: str | None = None
     volume_id: str | None = field(name="volumeID", default=None)
+    disk_uri: str | None = field(name="diskURI", default=None)
     target_portal: str | None = None
     iqn: str | None = None
     monitors: list[str] | None = None
@@ -139,6 +140,9 @@ class Volume(Wire, frozen=True):
     ephemeral: Present | None = None  #: a controller creates its claim, so only its presence matters
     gce_persistent_disk: Disk | None = None
     aws_elastic_block_store: Disk | None = None
+    azure_disk: Disk | None = None
+    cinder: Disk | None = None
+    portworx_volume: Disk | None = None
     iscsi: Disk | None = None
     rbd: Disk | None = None
     image: ImageVolume | None = None

@@ -1,6 +1,7 @@
 """NodeVolumeLimits: no more volumes of a CSI driver on a node than its CSINode allows.
 
-With the gate VolumeLimitScaling, on from 1.37, a node without a driver takes none of its volumes, if the CSIDriver asks for that.
+Volumes of plugins that Kubernetes once had itself count as volumes of the drivers that have replaced these plugins. With the gate
+VolumeLimitScaling, on from 1.37, a node without a driver takes none of its volumes, if the CSIDriver asks for that.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pumice.api.core import CSINode, PersistentVolume, VolumeAttachment
+from pumice.api.core import CSINode, PersistentVolume, PersistentVolumeSpec, VolumeAttachment
+from pumice.api.pod import Volume
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import Cluster, Index, Nodes, Task
@@ -20,7 +22,6 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     claim_of,
     class_name,
     class_of,
-    had_claims,
     has_claims,
     pod_key,
     uses,
@@ -106,6 +107,16 @@ def _limits_of(node: CSINode | None) -> dict[str, float]:
     return limits
 
 
+#: from plugin to the driver that has replaced it
+DRIVERS = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+}
+
+
 class Attached(NamedTuple):
     driver: str
     handle: str
@@ -122,13 +133,31 @@ def attached_by(cluster: Cluster, task: Task) -> set[Attached]:
         if volume is not None:
             found |= _by_driver(volume)
         elif (storage := class_of(cluster, claim)) is not None:
-            found.add(Attached(storage.provisioner, f"{class_name(claim)}-{use.key}"))
+            driver = DRIVERS.get(storage.provisioner, storage.provisioner)
+            found.add(Attached(driver, f"{class_name(claim)}-{use.key}"))
+    for mounted in task.template.spec.volumes or ():
+        found |= _replaced(mounted)
     return found
 
 
 def _by_driver(volume: PersistentVolume) -> set[Attached]:
     csi = volume.spec.csi
-    return {Attached(csi.driver, csi.volume_handle)} if csi is not None and csi.volume_handle else set()
+    return {Attached(csi.driver, csi.volume_handle)} if csi is not None and csi.volume_handle else _replaced(volume.spec)
+
+
+def _replaced(source: Volume | PersistentVolumeSpec) -> set[Attached]:
+    """The volume of a plugin that a driver has replaced."""
+    for plugin, disk in (
+        ("kubernetes.io/aws-ebs", source.aws_elastic_block_store),
+        ("kubernetes.io/gce-pd", source.gce_persistent_disk),
+        ("kubernetes.io/azure-disk", source.azure_disk),
+        ("kubernetes.io/cinder", source.cinder),
+        ("kubernetes.io/portworx-volume", source.portworx_volume),
+    ):
+        if disk is not None:
+            volume_id = (disk.volume_id or "").rpartition("/")[2]  # of aws://us-east-1a/vol-1 the last part
+            return {Attached(DRIVERS[plugin], disk.pd_name or disk.disk_uri or volume_id)}
+    return set()
 
 
 class Attachments(Index):
@@ -160,12 +189,11 @@ class Attachments(Index):
                 self._mount(row, attached, 1)
 
     def change(self, row: int, task: Task, sign: int) -> None:
-        if not has_claims(task.template):
+        if not task.template.spec.volumes:
             return
-        if sign > 0:
-            needs = self._needs[task.uid] = attached_by(self.cluster, task)
-        else:
-            needs = self._needs.pop(task.uid)
+        needs = attached_by(self.cluster, task) if sign > 0 else self._needs.pop(task.uid, set())
+        if sign > 0 and needs:
+            self._needs[task.uid] = needs
         for attached in needs:
             self._mount(row, attached, sign)
 
@@ -191,6 +219,12 @@ def _takes_more(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     return any(limit > before.get(name, -1) for name, limit in after.items())
 
 
+def _had_attached(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether the other pod may have been the last one on its node with a volume."""
+    gone = event.pod
+    return gone is None or has_claims(gone.template) or any(map(_replaced, gone.template.spec.volumes or ()))
+
+
 def _counts_less(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     """Whether a volume is no longer attached to a node, or one of the pod's own is now, so that the pod adds none there."""
     if event.new is None:
@@ -204,7 +238,7 @@ PLUGIN = KubePlugin(
     "preFilter filter",
     filters=lambda args, cluster: [NodeVolumeLimits(cluster, of_release=True)],
     hints={
-        EventKind.POD_GONE: had_claims,
+        EventKind.POD_GONE: _had_attached,
         EventKind.VOLUME_CLAIM: uses_claim_or_room,
         EventKind.CSI_NODE: _takes_more,
         EventKind.ATTACHMENT: _counts_less,
