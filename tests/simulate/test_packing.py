@@ -17,7 +17,7 @@ from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.policy import PluginOption
-from pumice.scheduler.model import CPU
+from pumice.scheduler.model import CPU, gpu_cards
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.fragment_growth import FragmentGrowth
 from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
@@ -109,6 +109,19 @@ def test_a_card_that_its_node_does_not_have_is_not_counted() -> None:
     assert cards.left.tolist() == [[1000, 0], [1000, 1000]]
 
 
+def test_lists_of_cards_that_no_node_has_any_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [300, 300, 100, 500, 1000, 250, 250, 250]
+    expected = come(gpu_cluster(a=1, b=2), "fgd", *asked)
+    made = gpu_cluster(a=1, b=2)
+    assert come(made, "fgd", *asked) == expected
+    assert len(made.index(Cards).lists) > len(asked)
+    monkeypatch.setattr(gpu_cards, "MOST_STATES", 0)
+    cards = made.index(Cards)
+    assert [cards.lists[state] for state in cards.states] == [tuple(sorted(left)) for left in cards.left.tolist()]
+    assert len(cards.lists) == 2
+    assert come(gpu_cluster(a=1, b=2), "fgd", *asked) == expected
+
+
 def test_what_is_undone_leaves_no_annotation() -> None:
     made = gpu_cluster(a=1)
     made.put(*podgroup("p").build())
@@ -189,9 +202,9 @@ def some_typical_pods(random: np.random.Generator) -> TypicalPods:
 def test_fragments_grow_to_those_of_the_node_as_it_would_be(seed: int, ask: Ask) -> None:
     random = np.random.default_rng(seed)
     typical = some_typical_pods(random)
-    growth, request = FragmentGrowth(typical), 100.0
     cpu, left = random.integers(0, 1000, 30).astype(float), random.choice([0.0, 250.0, 600.0, 1000.0], (30, 4))
-    found = growth.of(np.array([growth.state(cards) for cards in left]), cpu, request, ask)
+    growth, request = FragmentGrowth(typical, [tuple(sorted(cards)) for cards in left.tolist()]), 100.0
+    found = growth.of(np.arange(30), cpu, request, ask)
     before = typical.fragments(cpu, left)
     for row, cards in enumerate(left.tolist()):
         fine = [card for card in range(4) if cards[card] >= ask.milli]
@@ -199,7 +212,7 @@ def test_fragments_grow_to_those_of_the_node_as_it_would_be(seed: int, ask: Ask)
         after = np.array([[cards[card] - ask.milli * (card in taken) for card in range(4)] for taken in chosen]).reshape(-1, 4)
         grown = typical.fragments(np.full(len(after), cpu[row] - request), after) - before[row]
         assert np.isclose(found[row], grown.min(initial=np.inf))
-        assert found[row] == growth.of_one(cards, cpu[row], request, ask)
+        assert found[row] == growth.of_one(row, cpu[row], request, ask)
         if ask.is_share and ask.cards:
             by_card = np.array(growth.by_card(cards, cpu[row], request, ask.milli))
             assert np.isinf(by_card).tolist() == [card not in fine for card in range(4)]

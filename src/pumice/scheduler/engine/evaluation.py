@@ -347,4 +347,4 @@ class Evaluation:
     def refusals(self, rows: Rows | None = None) -> list[Refused]:
         """Every refusal on the given rows (None: all), in the order of the filters; for explaining."""
         view = View(self.table, rows)
-        return [refused for rule, state in self.filters for refused in rule.refuse(state, view) if refused.where.any()]
+        return [refused for rule, state in self.filters for refused in rule.refuse(state, view) if any_of(refused.where)]

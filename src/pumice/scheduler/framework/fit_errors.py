@@ -55,13 +55,13 @@ def explain(evaluation: Evaluation, among: Mask | None = None) -> FitErrors:
     table, template = evaluation.table, evaluation.template
     counts: Counter[str] = Counter()
     active = table.alive.copy() if among is None else table.alive & among
-    nodes = int(np.count_nonzero(active))
+    nodes = left = int(np.count_nonzero(active))
     for column, amount in template.needs:
-        short = active & ~(table.future_idle_in(column) > amount - EPSILON)
-        counts[f"Insufficient {table.dimensions.names[column]}"] += int(np.count_nonzero(short))
-        active &= ~short
+        active &= table.future_idle_in(column) > amount - EPSILON
+        before, left = left, int(np.count_nonzero(active))
+        counts[f"Insufficient {table.dimensions.names[column]}"] += before - left
     final = np.zeros(len(table), bool)
-    for refused in evaluation.refusals():
+    for refused in evaluation.refusals() if left else ():
         hits = active & refused.where
         counts[refused.reason.text] += int(np.count_nonzero(hits))
         if refused.reason.final:

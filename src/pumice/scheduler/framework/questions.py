@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pumice.scheduler.engine import Evaluation
+from pumice.scheduler.engine.view import any_of
 from pumice.scheduler.framework.evictable_tasks import EvictableTasks
 from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.gathering import Gathering
@@ -189,7 +190,7 @@ class Questions:
 
     def best_node(self, task: Task, evaluation: Evaluation, candidates: Mask) -> int:
         """The row of the node that a plugin chooses, else of the node with the best score; -1 for none."""
-        if not self.has_best_node or not candidates.any():
+        if not self.has_best_node or not any_of(candidates):
             return evaluation.best(candidates)
         totals = evaluation.totals(candidates)
         chosen = (row for method in self.plugins.flat["best_node"] if (row := method(task, totals.copy())) is not None)

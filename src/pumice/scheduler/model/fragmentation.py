@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.scheduler.model import NDArray
-from pumice.scheduler.model.gpu_cards import WHOLE, Ask, Lefts
+from pumice.scheduler.model.gpu_cards import WHOLE, Ask, CardsLeft, Lefts
 
 COVERED = 0.95  #: the part of all pods that the typical kinds cover
 Column = NDArray[np.float64]
-CardsLeft = tuple[float, ...]  #: thousandths that are left on the cards of one node, the least first
 
 
 class PodShape(NamedTuple):

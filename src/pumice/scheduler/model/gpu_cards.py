@@ -5,17 +5,21 @@ has. Without it, `choose` picks the card for a part of one: by default the fulle
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from pumice.api.annotations import ALIBABA_GPU_INDEX
-from pumice.scheduler.model import Cluster, Index, NDArray, Task, Template
+from pumice.scheduler.model import Cluster, Index, Mask, NDArray, Rows, Task, Template
 
 GPU_MILLI_NAME = "alibabacloud.com/gpu-milli"
 WHOLE = 1000.0
 
 Lefts = NDArray[np.float64]  #: thousandths of cards that are left
+CardsLeft = tuple[float, ...]  #: thousandths that are left on the cards of one node, the least first
+
+MOST_STATES = 10_000  #: if there are so many more than nodes, those that no node has are forgotten
 
 
 class Ask(NamedTuple):
@@ -30,10 +34,11 @@ class Ask(NamedTuple):
 
 
 NOTHING = Ask()
+NO_STATES: Mask = np.zeros(0, bool)
 
 
 class Cards(Index):
-    """The index of what is left of each card."""
+    """The index of what is left of each card. The lists of what is left on a node's cards are numbered; the number is the node's state."""
 
     choose: Callable[[int, Ask, Task], int]  #: picks the card on a row for a pod that requests a part of a card
 
@@ -43,6 +48,7 @@ class Cards(Index):
         self._asks: dict[Template, Ask] = {}
         self._last: tuple[str, int, tuple[int, ...]] = ("", -1, ())  #: uid, row and cards of the pod that left last, should it come back
         self.held: dict[str, tuple[int, ...]] = {}  #: cards by task uid
+        self.lists: list[CardsLeft] = []  #: by state
 
     def begin(self) -> None:
         nodes, column = self.cluster.nodes, self.cluster.dimensions.columns.get(GPU_MILLI_NAME)
@@ -53,6 +59,30 @@ class Cards(Index):
         self.left: Lefts = np.where(np.arange(most) < self.count[:, None], WHOLE, 0.0)  #: [n, card]
         self.by_kind = np.zeros((rows, most + 1), np.intp)  #: [n, kind] number of pods that request a part of a card (0), or `kind` cards
         self.held.clear()
+        self._number_states()
+
+    def _number_states(self) -> None:
+        self.lists = []
+        self._states: dict[CardsLeft, int] = {}
+        self._enough: dict[Ask, Mask] = {}
+        self.states: Rows = np.zeros(len(self.left), np.intp)  #: [n]
+        for row in range(len(self.left)):
+            self._restate(row)
+
+    def _restate(self, row: int) -> None:
+        cards = tuple(sorted(self.left[row].tolist()))
+        state = self._states.setdefault(cards, len(self.lists))
+        if state == len(self.lists):
+            self.lists.append(cards)
+        self.states[row] = state
+
+    def enough(self, ask: Ask) -> Mask:
+        """By state, whether so many cards have so much left."""
+        found = self._enough.get(ask, NO_STATES)
+        if len(found) < len(self.lists):
+            more = [len(left) >= ask.cards and left[-ask.cards] >= ask.milli for left in self.lists[len(found) :]]
+            found = self._enough[ask] = np.concatenate([found, more])
+        return found
 
     def _as_they_are(self) -> tuple[object, ...]:
         nodes, column = self.cluster.nodes, self.cluster.dimensions.columns.get(GPU_MILLI_NAME)
@@ -60,6 +90,8 @@ class Cards(Index):
 
     def refresh(self) -> None:
         """Count everything anew if nodes have changed."""
+        if len(self.lists) > MOST_STATES + len(self.left):
+            self._number_states()
         if self._versions != self._as_they_are():
             held = dict(self.held)
             self.begin()
@@ -92,6 +124,7 @@ class Cards(Index):
         for card in cards:
             if card < self.count[row]:
                 self.left[row, card] -= ask.milli
+        self._restate(row)
         self.held[task.uid] = cards
         self.by_kind[row, self.kind(ask)] += 1
 
@@ -100,6 +133,7 @@ class Cards(Index):
         for card in cards:
             if card < self.count[row]:
                 self.left[row, card] += ask.milli
+        self._restate(row)
         self.by_kind[row, self.kind(ask)] -= 1
         self._last = (task.uid, row, cards)
 
@@ -113,8 +147,8 @@ class Cards(Index):
 
     def fullest(self, row: int, ask: Ask, task: Task) -> int:
         """The card with the least left, of those with enough left for the pod."""
-        left = self.left[row]
-        return int(np.where(left >= ask.milli, left, np.inf).argmin())
+        left = [has if has >= ask.milli else inf for has in self.left[row].tolist()]
+        return left.index(min(left))
 
     @staticmethod
     def _written(task: Task) -> tuple[int, ...]:

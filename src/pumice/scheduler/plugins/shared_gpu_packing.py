@@ -98,11 +98,10 @@ class HasCards(Filter):
         return None if ask is NOTHING else ask
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
-        fine = (shown(nodes, self._cards.left) >= state.milli).sum(axis=1)
-        return [Refused(fine < state.cards, self.reason)]
+        return [Refused(~self._cards.enough(state)[shown(nodes, self._cards.states)], self.reason)]
 
     def refuses(self, state: Any, table: Nodes, row: int) -> bool:
-        return bool(sum([left >= state.milli for left in self._cards.left[row].tolist()]) < state.cards)
+        return not self._cards.enough(state)[self._cards.states[row]]
 
 
 class Rating(Scorer):

@@ -41,7 +41,7 @@ class Fgd(Packing):
         else:
             counts = self._met(session)
         self.typical = TypicalPods(counts)
-        self._growth = FragmentGrowth(self.typical)
+        self._growth = FragmentGrowth(self.typical, self.cards.lists)
 
     def _met(self, session: Session) -> Counter[PodShape]:
         """The kinds of the pods that have come so far, each pod counted once."""
@@ -57,13 +57,12 @@ class Fgd(Packing):
         return counts
 
     def rate(self, task: Task, ask: Ask, nodes: View) -> Scores:
-        states = nodes.whatever_task(self._growth, self._states).astype(np.intp)
-        growth = self._growth.of(states, nodes.idle[CPU], float(task.template.request[CPU]), ask)
+        growth = self._growth.of(shown(nodes, self.cards.states), nodes.idle[CPU], float(task.template.request[CPU]), ask)
         return (99 - AS_ARRAY.searchsorted(growth)).astype(float)
 
     def rate_one(self, task: Task, ask: Ask, table: Nodes, row: int) -> float:
-        left, idle = self.cards.left[row].tolist(), table.idle_cells[CPU][row]
-        return float(_rating(self._growth.of_one(left, idle, float(task.template.request[CPU]), ask)))
+        state, idle = int(self.cards.states[row]), table.idle_cells[CPU][row]
+        return float(_rating(self._growth.of_one(state, idle, float(task.template.request[CPU]), ask)))
 
     def card(self, row: int, ask: Ask, task: Task) -> int:
         request = float(task.template.request[CPU])
@@ -71,9 +70,6 @@ class Fgd(Packing):
         by_card = self._growth.by_card(self.cards.left[row].tolist(), idle, request, ask.milli)
         ratings = [-1 if growth == inf else _rating(growth) for growth in by_card]
         return ratings.index(max(ratings))
-
-    def _states(self, nodes: View) -> Scores:
-        return np.array([self._growth.state(left) for left in shown(nodes, self.cards.left).tolist()], float)
 
 
 def _rating(growth: float) -> int:
