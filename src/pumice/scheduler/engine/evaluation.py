@@ -88,13 +88,12 @@ class Evaluation:
 
     def room(self, view: View) -> tuple[Mask, Mask]:
         """Masks of the nodes where the request fits into what is idle, and into what will be idle."""
-        moving = self.table.moving
+        moving, idle = self.table.moving, view.idle
         now, later = [], []
         for column, amount in self.template.needs:
-            idle, limit = view.idle[column], amount - EPSILON
-            now.append(idle > limit)
+            now.append(idle[column] > amount - EPSILON)
             if moving:
-                later.append(idle + view.releasing[column] - view.pipelined[column] > limit)
+                later.append(idle[column] + view.releasing[column] - view.pipelined[column] > amount - EPSILON)
         fits = reduce(np.logical_and, now)
         return fits, reduce(np.logical_and, later) if moving else fits.copy()
 
@@ -137,7 +136,7 @@ class Evaluation:
             self._measured = self.cluster.log.position
 
     def _scores_now(self) -> Scores:
-        """A copy of all rows' scores by scorers that look at each node by itself. Kept from the second call on: most tasks occur once."""
+        """All rows' scores by scorers that look at each node by itself. Kept from the second call on: most tasks occur once."""
         if not self._was_scored:
             self._was_scored = True
             return self._node_score(self._common.all_rows)
@@ -152,16 +151,18 @@ class Evaluation:
             else:
                 self._node_scores[changed.rows] = self._node_score(changed)
             self._scored = self.cluster.log.position
-        return self._node_scores.copy()
+        return self._node_scores
 
     def _node_score(self, view: View) -> Scores:
         scores = [weighted(self._asking.score(rule, state, view), rule.weight) for rule, state in self._node_scorers]
-        return reduce(np.add, scores) if len(scores) > 1 else np.zeros(len(view)) + sum(scores)
+        return reduce(np.add, scores) if len(scores) > 1 else scores[0] + 0.0 if scores else np.zeros(len(view))
 
     def _score_of(self, row: int) -> float:
         """The score of one row by the scorers that look at each node by itself."""
-        ask, table = self._asking.score_one, self.table
-        return float(reduce(add, [ask(rule, state, table, row) * rule.weight for rule, state in self._node_scorers], 0.0))
+        ask, table, total = self._asking.score_one, self.table, 0.0
+        for rule, state in self._node_scorers:
+            total += ask(rule, state, table, row) * rule.weight
+        return float(total)
 
     def remember(self, explain: Callable[[Evaluation], T]) -> T:
         """The explanation of the present state, made once for all equal tasks that need it in this state."""
@@ -197,9 +198,8 @@ class Evaluation:
         self.rejected, self.rejected_by = failed.reason, ""
 
     def _totals(self, candidates: Mask) -> Scores:
-        total, everywhere = self._scores_now(), all_of(candidates)
-        if not everywhere:
-            total = np.where(candidates, total, NOTHING)
+        scores, everywhere = self._scores_now(), all_of(candidates)
+        total = scores.copy() if everywhere else np.where(candidates, scores, NOTHING)
         for rule, state in self._other_scorers:
             level = self._static(rule).level(rule, state) if rule.reach is Reach.STATIC and not rule.relative else None
             if level is not None:

@@ -226,7 +226,7 @@ class SharedScores:
             (row,) = found
             rows = slice(row, row + 1)
         elif found is not None and len(found) * 4 < len(self._cluster.nodes):
-            rows = np.array(sorted(found))
+            rows = np.fromiter(found, np.intp, len(found))
         view = self._changed[since] = None if rows is None else SharingView(self, self._cluster.nodes, rows)
         return view
 

@@ -6,7 +6,7 @@ whatever way they are summed up.
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from math import inf
+from math import inf, isnan
 
 import numpy as np
 
@@ -76,14 +76,12 @@ class _After(dict[int, AtLevels]):
 
     def __init__(self, now: _Now, lists: list[CardsLeft], ask: Ask) -> None:
         self._now, self._lists, self._ask = now, lists, ask
-        self._cells: NDArray[np.float64] = np.empty((64, len(now[()])))
+        self._cells: NDArray[np.float64] = np.empty((0, len(now[()])))  #: the same as an array; NaN where it is not known yet
 
     def __missing__(self, state: int) -> AtLevels:
-        if state >= len(self._cells):
-            self._cells = np.concatenate([self._cells, np.empty((state, self._cells.shape[1]))])
         ways = [self._now[left] for left in self._lefts(self._lists[state])]
         least = ways[0] if len(ways) == 1 else list(map(min, *ways)) if ways else [inf] * len(self._now[()])
-        self[state] = self._cells[state] = least
+        self[state] = least
         return least
 
     def _lefts(self, left: CardsLeft) -> list[CardsLeft]:
@@ -96,7 +94,11 @@ class _After(dict[int, AtLevels]):
         return [(*[0.0] * cards, *left[: len(left) - cards])]
 
     def at(self, states: Rows, levels: Rows) -> Column:
-        for state in set(states.tolist()):
-            self[state]
+        if len(self._cells) < len(self._lists):
+            self._cells = np.concatenate([self._cells, np.full((len(self._lists), self._cells.shape[1]), np.nan)])
         found: Column = self._cells[states, levels]
+        if isnan(found.dot(found)):
+            for state in set(states[np.isnan(found)].tolist()):
+                self._cells[state] = self[state]
+            found = self._cells[states, levels]
         return found

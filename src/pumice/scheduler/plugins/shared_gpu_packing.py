@@ -113,8 +113,11 @@ class Rating(Scorer):
         self.name = plugin.name
         self._plugin = plugin
 
-    def score(self, state: Any, nodes: View) -> Scores:
-        return self._plugin.rate(state, self._plugin.cards.ask(state.template), nodes)
+    def prepare(self, task: Task) -> tuple[Task, Ask]:
+        return task, self._plugin.cards.ask(task.template)
 
-    def score_one(self, state: Any, table: Nodes, row: int) -> float:
-        return self._plugin.rate_one(state, self._plugin.cards.ask(state.template), table, row)
+    def score(self, state: tuple[Task, Ask], nodes: View) -> Scores:
+        return self._plugin.rate(*state, nodes)
+
+    def score_one(self, state: tuple[Task, Ask], table: Nodes, row: int) -> float:
+        return self._plugin.rate_one(*state, table, row)
