@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from math import exp, floor
 from pathlib import Path
@@ -11,7 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
+from pumice.api.meta import Metadata
+from pumice.api.pod import Named
+from pumice.api.volcano import Queue
 from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import cycle
@@ -28,7 +33,7 @@ from pumice.simulate import fgd_arrivals
 from pumice.simulate.inputs import Source, read_policy
 from pumice.simulate.scenario import Scenario
 from pumice.simulate.time_series import kind_of
-from pumice.simulate.workload import GPU_MILLI, group_of, instant_text, node, pods_of
+from pumice.simulate.workload import GPU_MILLI, Work, group_of, instant_text, node, pods_of, priority_class
 from pumice.testing import cluster, pod, podgroup, session
 from pumice.testing.scene import policy
 
@@ -309,8 +314,58 @@ def test_a_cycle_for_all_pods_decides_as_a_cycle_for_each(tmp_path: Path, name: 
             made.remove("Pod", f"{job}-0")
             made.remove("PodGroup", job)
     made.check()
-    assert together == apart
+    assert together == apart == fgd_arrivals.decide(fresh(), structs.replace(informed, shortcuts=False), works)
     assert 0 < len(together) < len(works)
+
+
+def in_other_queues(made: Cluster, works: list[Work]) -> None:
+    made.put("Queue", Queue(Metadata("another")))
+    for work in works[::2]:
+        work.queue = "another"
+
+
+def with_gates_or_without_requests(made: Cluster, works: list[Work]) -> None:
+    for number, work in enumerate(works):
+        (role,) = work.roles
+        gated = structs.replace(role.spec, scheduling_gates=[Named("later")])
+        nothing = structs.replace(role.spec, containers=[structs.replace(role.spec.containers[0], resources=None)])
+        work.roles = (replace(role, spec=[role.spec, gated, nothing][number % 3]),)
+
+
+def of_two_pods(made: Cluster, works: list[Work]) -> None:
+    for work in works:
+        work.roles = (replace(work.roles[0], count=2),)
+
+
+def while_others_leave(made: Cluster, works: list[Work]) -> None:
+    """A pod may be promised the room of the one that leaves, and with it the idle room: then that is nobody else's."""
+    for name in made.nodes.rows:
+        made.put(*pod(f"{name}-stays").cpu(56).on(name).build())
+        made.put(*pod(f"{name}-leaves").cpu(4).on(name).leaving().build())
+
+
+@pytest.mark.parametrize(("actions", "plugins"), [("allocate", []), ("allocate", ["priority"]), ("allocate, backfill", [])])
+@pytest.mark.parametrize("changed", [in_other_queues, with_gates_or_without_requests, of_two_pods, while_others_leave])
+def test_whatever_else_decides_pods_get_the_places_of_a_cycle(
+    tmp_path: Path, changed: Callable[[Cluster, list[Work]], None], actions: str, plugins: list[str]
+) -> None:
+    source, nodes = trace(tmp_path / "pods.csv"), machines(tmp_path / "nodes.csv")
+    works = fgd_arrivals.sequence(list(source.read(nodes).jobs), 1.3 * 48 * 1000, Random(3))
+    for number, work in enumerate(works):
+        work.priority = number % 2
+
+    def decided(*, shortcuts: bool) -> fgd_arrivals.Places:
+        made, coming = cluster(), [replace(work) for work in works]
+        for each in nodes:
+            made.put("Node", each)
+        for priority in range(2):
+            made.put("PriorityClass", priority_class(priority))
+        changed(made, coming)
+        chosen = structs.replace(policy(actions, ["gang", "predicates", "best-fit", *plugins]), shortcuts=shortcuts)
+        return fgd_arrivals.decide(made, chosen, coming)
+
+    assert 0 < len(places := decided(shortcuts=True)) < len(works)
+    assert places == decided(shortcuts=False)
 
 
 def test_the_experiment_reads_its_curves_at_each_per_cent(tmp_path: Path) -> None:

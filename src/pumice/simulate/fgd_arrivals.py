@@ -2,7 +2,8 @@
 
 The list of pods is shuffled, then cut, or filled up with draws from itself. Each pod is tried once, in turn; a pod that finds no node is
 not tried again. Ties go to the node with the smallest name, and the authors name nodes at random in each run: here the seed shuffles them.
-No pod ends, so no time passes, and one cycle decides for all: each pod is a job of its own, and a cycle tries each job once.
+No pod ends, so no time passes, and one cycle decides for all: each pod is a job of its own, and a cycle tries each job once. With a policy
+that decides nothing but nodes the jobs can be left out.
 """
 
 from collections import Counter
@@ -15,14 +16,20 @@ from msgspec import structs
 
 from pumice.api import InputError
 from pumice.api.annotations import ALIBABA_GPU_INDEX
+from pumice.scheduler.actions.allocate import Allocate
+from pumice.scheduler.actions.giveback import Giveback
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.observer import Observer
+from pumice.scheduler.framework.plugin_guard import is_ours
 from pumice.scheduler.framework.policy import PluginOption, Policy
-from pumice.scheduler.model import CPU, Cluster
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import CPU, Cluster, status
 from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
 from pumice.scheduler.model.gpu_cards import GPU_MILLI_NAME, WHOLE
 from pumice.scheduler.plugins.shared_gpu_packing import Packing
 from pumice.scheduler.plugins.volcano.fgd import Fgd
+from pumice.scheduler.plugins.volcano.gang import Gang
+from pumice.scheduler.plugins.volcano.predicates import Predicates
 from pumice.simulate.packing_bound import most_gpus
 from pumice.simulate.scenario import Scenario, cluster_of
 from pumice.simulate.time_series import kind_of
@@ -94,8 +101,15 @@ class Unasked(Observer):
     needs_full_cycles = reads_reasons = False
 
 
-def decide(cluster: Cluster, policy: Policy, pods: list[Work]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """By job, its node and its cards on it. Jobs that found no node are left out."""
+Places = dict[str, tuple[str, tuple[int, ...]]]  #: by job, its node and its cards on it; without jobs that found no node
+
+
+def decide(cluster: Cluster, policy: Policy, pods: list[Work]) -> Places:
+    place = _place_in_turn if policy.shortcuts and _only_nodes_matter(cluster, policy, pods) else _place_in_a_cycle
+    return place(cluster, policy, pods)
+
+
+def _place_in_a_cycle(cluster: Cluster, policy: Policy, pods: list[Work]) -> Places:
     for work in pods:
         created = instant_text(work.submit)
         cluster.put("PodGroup", group_of(work, created))
@@ -109,9 +123,35 @@ def decide(cluster: Cluster, policy: Policy, pods: list[Work]) -> dict[str, tupl
     return placed
 
 
-def _curves(
-    cluster: Cluster, pods: list[Work], placed: dict[str, tuple[str, tuple[int, ...]]], typical: TypicalPods, capacity: float, load: float
-) -> dict[str, Any]:
+def _only_nodes_matter(cluster: Cluster, policy: Policy, pods: list[Work]) -> bool:
+    """Whether the cycle would try all pods in the order in which they come, and only look for room that is idle."""
+    actions = all(isinstance(action, Allocate | Giveback) for action in policy.actions) and policy.has_action("allocate")
+    kinds = [choice.plugin for choice in policy.choices]
+    plugins = all(kind in (Gang, Predicates) or (issubclass(kind, Packing) and is_ours(kind)) for kind in kinds)
+    works = all(work.pods == 1 and work.queue == pods[0].queue and work.is_grouped(True) and not work.group for work in pods)
+    return actions and plugins and works and not cluster.nodes.moving
+
+
+def _place_in_turn(cluster: Cluster, policy: Policy, pods: list[Work]) -> Places:
+    """The same places, found for pods without jobs, one after the other."""
+    for work in pods:
+        (pod,) = pods_of(work, instant_text(work.submit), "volcano", grouped=False)
+        cluster.put("Pod", pod)
+    placed = {}
+    with Session(cluster, policy, float(len(pods)), observer=Unasked()) as session:
+        held = next((plugin.cards.held for plugin in session.plugins.everyone if isinstance(plugin, Packing)), {})
+        for work, task in zip(pods, list(cluster.without_job.values()), strict=True):
+            if task.gated or task.best_effort:
+                continue
+            evaluation = session.evaluation(task)
+            row = -1 if evaluation.rejected else session.best_node(task, evaluation, evaluation.admitted & evaluation.fits_idle)
+            if row >= 0:
+                cluster.move(task, status.ALLOCATED, row)
+                placed[work.name] = task.node_name, held.get(task.uid, ())
+    return placed
+
+
+def _curves(cluster: Cluster, pods: list[Work], placed: Places, typical: TypicalPods, capacity: float, load: float) -> dict[str, Any]:
     """The results, read at each whole per cent of load while the pods are put on their nodes once more, one by one."""
     nodes = cluster.nodes
     count = nodes.allocatable[cluster.dimensions.columns[GPU_MILLI_NAME]] // (1000 * WHOLE)
@@ -135,7 +175,8 @@ def _curves(
             row = nodes.rows[node]
             allocated += gpu_milli(work)
             cpu[row] -= kind.cpu_milli
-            left[row, list(cards)] -= kind.ask.milli
+            for card in cards:
+                left[row, card] -= kind.ask.milli
             changed.add(row)
         while reached < load * 100 and 100 * arrived >= (reached + 1) * capacity:
             reached += 1
@@ -154,7 +195,7 @@ def _curves(
     return {"measures": curves, "jobs": [_job(work, placed) for work in pods], "curve": curve, "fragmentation": fragmentation}
 
 
-def _job(work: Work, placed: dict[str, tuple[str, tuple[int, ...]]]) -> dict[str, Any]:
+def _job(work: Work, placed: Places) -> dict[str, Any]:
     node, cards = placed.get(work.name, (None, ()))
     state = "refused" if node is None else "placed"
     return {"job": work.name, "gpu": gpu_milli(work) / 1000, "state": state, "node": node, "cards": list(cards)}
