@@ -67,7 +67,7 @@ def test_a_promise_is_of_the_first_instant_at_which_there_is_room_for_the_whole_
     random = Random(seed)
     made = cluster(*drawn(random))
     with session(made, "predicates") as opened:
-        planned, idle = made.index(PlannedEnds), made.nodes.idle.copy()
+        planned, idle = made.index(PlannedEnds), made.nodes.idle[: len(made.dimensions.names)].copy()
         times, rows, amounts = planned.to_come(opened, inf)
         ends = [(times[number], column, rows[number], amounts[column, number]) for column, number in np.argwhere(amounts).tolist()]
         taken: Taken = []

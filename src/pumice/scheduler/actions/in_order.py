@@ -23,12 +23,13 @@ from typing import Annotated, Literal, get_args
 from msgspec import Struct, field
 
 from pumice.api.times import Duration, rfc3339
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.job_class_turns import Turns, apart
 from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.orders import Key
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import EPSILON, INQUEUE, Job, OneOf, Task, Template
+from pumice.scheduler.model import EPSILON, INQUEUE, Job, Mask, OneOf, Task, Template
 from pumice.scheduler.model.half_placed_gangs import cut_short_at
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.place_tasks import TaskPlacer
@@ -100,6 +101,11 @@ class Line:
         self.behind: list[JobClass] = []  #: the jobs behind the first one that does not fit
         self._kind_of_ends = ends
         self._unknown = unknown
+        self._known_nodes: dict[Evaluation, tuple[int, Mask]] = {}  #: by evaluation: the position in the log, and `resolvable` then
+        self._most_idle: tuple[int, list[float]] = (
+            -1,
+            [],
+        )  #: the session's changes, and of each resource the most that a node has idle then
         self._no_room: dict[Hashable, float] = {}  #: by queue and kind of pod: the shortest run for which no room was found
         self.placing = TaskPlacer(session, cache_errors=True)
 
@@ -176,8 +182,10 @@ class Line:
 
     def _may_fit(self, job: Job) -> bool:
         """Whether, resource by resource, some node has enough idle for the job's first pod. For most jobs of a long line none has."""
-        idle = self.session.nodes.idle
-        return all(idle[column].max() + EPSILON > amount for column, amount in next(iter(job.pending.values())).template.needs)
+        if self._most_idle[0] != self.session.changes:
+            self._most_idle = self.session.changes, self.session.nodes.idle.max(axis=1).tolist()
+        most = self._most_idle[1]
+        return all(most[column] + EPSILON > amount for column, amount in next(iter(job.pending.values())).template.needs)
 
     def _has_no_room(self, job: Job) -> bool:
         """Whether no room was found for equal pods with a run no longer than this job's, and no job has started since."""
@@ -194,10 +202,10 @@ class Line:
     def promise_all(self, first: Job, others: list[Job]) -> None:
         """Start jobs or promise them room (conservative). Earlier promises are kept, or improved in the order of the jobs."""
         jobs = [first, *others]
-        kept = self._kept(jobs)
-        timetable = self._timetable([(kept[job.uid], self._length(job)) for job in jobs if job.uid in kept])
-        for job in jobs:
-            length, pod_sets = self._length(job), self._pod_sets(job)
+        kept, lengths = self._kept(jobs), list(map(self._length, jobs))
+        timetable = self._timetable([(kept[job.uid], length) for job, length in zip(jobs, lengths, strict=True) if job.uid in kept])
+        for job, length in zip(jobs, lengths, strict=True):
+            pod_sets = self._pod_sets(job)
             if job.uid in kept:
                 if self.session.policy.shortcuts and timetable.is_earliest(kept[job.uid], pod_sets, length):
                     continue
@@ -270,8 +278,16 @@ class Line:
         for task in PendingTasks.of(self.session, job, job.pending.values()).tasks[::-1][:missing]:
             counts[task.template] = counts.get(task.template, 0) + 1
             if task.template not in where:
-                where[task.template] = self.session.evaluation(task).resolvable
+                where[task.template] = self._resolvable(task)
         return [PodSet(template.request, count, where[template]) for template, count in counts.items()]
+
+    def _resolvable(self, task: Task) -> Mask:
+        """The nodes that may take the task, if there is room. Most jobs of a long line ask for the same nodes."""
+        evaluation, position = self.session.evaluation(task), self.session.cluster.log.position
+        known = self._known_nodes.get(evaluation)
+        if known is None or known[0] != position:
+            known = self._known_nodes[evaluation] = position, evaluation.resolvable
+        return known[1]
 
     def _length(self, job: Job) -> float:
         return self._ends.run(next(iter(job.pending.values())), self._unknown)

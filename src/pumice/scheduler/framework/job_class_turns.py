@@ -92,10 +92,14 @@ class Turns:
     def _part(self) -> None:
         session = self._session
         for alike, noted in self._tried:
-            behind = bisect_right(alike.members, self._last, 1, key=lambda member: self._key(member.job))
-            if behind < len(alike.members):
-                rest = JobClass(alike.members[behind:], passed_over=alike.passed_over)
-                del alike.members[behind:]
+            members, last = alike.members, self._last
+            if last < self._key(members[1].job):  # so it is for most
+                behind = 1
+            else:
+                behind = bisect_right(members, last, 2, key=lambda member: self._key(member.job))
+            if behind < len(members):
+                rest = JobClass(members[behind:], passed_over=alike.passed_over)
+                del members[behind:]
                 _note(session, rest.first, noted)
                 session.alike.append(rest)
                 self.groups.append(rest)
@@ -105,7 +109,10 @@ class Turns:
 
 def apart(session: Session, alike: JobClass) -> list[Job]:
     """The jobs of a group. From now on each of them is in a group of its own."""
-    members, noted = alike.members.copy(), _noted(session, alike.first)
+    members = alike.members.copy()
+    if len(members) == 1:
+        return [alike.first]
+    noted = _noted(session, alike.first)
     for member in members[1:]:
         _note(session, member.job, noted)
         session.alike.append(JobClass([member], passed_over=alike.passed_over))
@@ -122,6 +129,8 @@ def _noted(session: Session, job: Job) -> Noted:
 def _note(session: Session, job: Job, noted: Noted) -> None:
     tables: tuple[dict[str, Any], ...] = (session.fit_errors, session.refused_by_queue, session.last_try)
     for notes, values in zip(tables, noted[0], strict=True):
-        notes.update({uid: value for uid, value in zip(job.tasks, values, strict=True) if value is not None})
+        for uid, value in zip(job.tasks, values, strict=True):
+            if value is not None:
+                notes[uid] = value
     if noted[1]:
         session.failed_roles[job.uid] = noted[1]

@@ -98,7 +98,8 @@ def fit_error(session: Session, job: Job) -> str:
         text += f". Held by scheduling gates: {_listing(Counter(gates))}"
     if job.uid in session.not_admitted:
         text += f". Not let in: {session.not_admitted[job.uid]}"
-    origin = next((task for task in job.tasks.values() if task.uid in session.fit_errors), None)
+    errors = session.fit_errors
+    origin = next((task for task in job.tasks.values() if task.uid in errors), None) if errors else None
     if origin is not None and not job.is_ready:
         text += f". Origin reason is {session.name_of(origin)}: {session.fit_errors[origin.uid]}"
     return text
@@ -113,9 +114,14 @@ def _counted(ready: bool, min_member: int, counts: tuple[tuple[int, int], ...]) 
 
 def _pending(session: Session, job: Job) -> str:
     """How many Pending pods of the job would have a place if the whole gang had one, and how many would not."""
-    tried = session.last_try.keys() & job.pending.keys()
-    placed = sum(session.last_try[uid].status == status.ALLOCATED for uid in tried)
-    counts = {SCHEDULABLE: placed, UNSCHEDULABLE: len(job.pending) - placed}
+    tried = session.last_try.keys() & job.pending.keys() if session.last_try else ()
+    placed = sum([session.last_try[uid].status == status.ALLOCATED for uid in tried])
+    return _of_both(placed, len(job.pending) - placed)
+
+
+@lru_cache(maxsize=4096)
+def _of_both(placed: int, others: int) -> str:
+    counts = {SCHEDULABLE: placed, UNSCHEDULABLE: others}
     return _listing({reason: count for reason, count in counts.items() if count})
 
 

@@ -20,6 +20,7 @@ class Newcomer:
         return self._takes_little
 
     def _leaves_some(self) -> bool:
+        self.cluster.refresh_sums()
         idle = np.add.reduce(self.cluster.nodes.idle, axis=1)
         for column, amount in self.task.template.needs:
             if idle[column] <= amount:

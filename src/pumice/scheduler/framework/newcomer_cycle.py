@@ -40,7 +40,6 @@ def place_newcomers(cluster: Cluster, policy: Policy, now: float, observer: Obse
         return None
     tries = StateJournal(cluster)
     for newcomer in newcomers:
-        cluster.refresh_sums()
         row = _best_row(newcomer, policy, plugins)
         if row < 0:
             tries.rollback()

@@ -24,10 +24,11 @@ class Timetable:
 
     def __init__(self, session: Session, ends: PlannedEnds, unknown: float, promised: Sequence[tuple[Promise, float]] = ()) -> None:
         """`unknown`: the seconds that a pod without an estimate is expected to run. `promised`: promises with the lengths of their runs."""
-        idle = session.nodes.idle
+        idle = session.nodes.idle[: len(session.cluster.dimensions.names)]  # all that have a name
         self._now, self._count = session.now, idle.shape[1]
         self._less = sorted(promise.start for promise, _ in promised)  #: the instants at which room is taken
         self._free: dict[int, Table] = {}  #: the room free from now on, by the number of times that room is taken meanwhile
+        self._outlook: tuple[Vector, Table, bool] | None = None  #: for `is_earliest`, until something changes
         at_first = np.full(self._count, self._now), np.arange(self._count), np.zeros_like(idle)
         parts = zip(at_first, ends.to_come(session, unknown), _changes(promised, len(idle)), strict=True)
         times, rows, amounts = (np.concatenate(each, axis=-1) for each in parts)
@@ -51,6 +52,7 @@ class Timetable:
         if sign < 0:
             insort(self._less, promise.start)
         self._free.clear()
+        self._outlook = None
         for row, parts in groupby(promise.usage, _row):
             during = self._entries(row, promise.start, length)
             for column, _, amount in parts:
@@ -108,20 +110,30 @@ class Timetable:
         It is so for a single pod that still has its room for the whole run, if at no instant before any node has room, and at the same
         instant no node that comes first.
         """
-        rows = {row for _, row, _ in promise.usage}
-        if len(rows) != 1 or [pods.copies for pods in pod_sets] != [1]:
+        if len(pod_sets) != 1 or pod_sets[0].copies != 1 or not promise.usage:
             return False
-        (row,), (pods,) = rows, pod_sets
-        if promise.usage != tuple([(column, row, amount) for column, amount in pods.needs]) or not pods.where[row]:
+        (pods,), row, needs = pod_sets, promise.usage[0][1], pod_sets[0].needs
+        if promise.usage != tuple([(column, row, amount) for column, amount in needs]) or not pods.where[row]:
             return False
+        if self._outlook is None:
+            self._outlook = self._look_ahead()
+        times, most, is_enough = self._outlook
+        number = times.searchsorted(promise.start, "right" if row else "left") - 1  # the last instant at which a node would come first
+        if is_enough and any(most[column, number] + EPSILON < amount for column, amount in needs):
+            return True
         during = self._entries(row, promise.start, length)
         before = (self._times < promise.start) | ((self._times == promise.start) & (self._rows < row))
         fits = before & pods.where[self._rows]
-        for column, amount in pods.needs:
+        for column, amount in needs:
             if self._room[column, during].min() < -EPSILON:
                 return False
             fits &= self._room[column] + EPSILON >= amount
         return not fits.any()
+
+    def _look_ahead(self) -> tuple[Vector, Table, bool]:
+        """The instants in order; by resource, the most that any node has at any instant until then; and whether no node lacks room ever."""
+        order = self._times.argsort()
+        return self._times[order], np.maximum.accumulate(self._room[:, order], axis=1), bool(self._room.min() >= -EPSILON)
 
     def _earliest_of(self, pods: PodSet, length: float) -> Promise | None:
         """The promise for equal pods. It comes from spans: times in which a node has room for one more of them, long enough to run."""
@@ -177,6 +189,7 @@ def places(free: Table, pod_sets: list[PodSet]) -> Table | None:
     """What the pods take of each node, filling the first nodes first; None if there is no room for all of them."""
     usage = np.zeros_like(free)
     for amounts, wanted, where in pod_sets:
+        amounts = amounts[: len(free)]
         needed = np.flatnonzero(amounts)
         room = ((free[needed] - usage[needed] + EPSILON) // amounts[needed, None]).min(axis=0)
         copies = np.where(where, np.clip(room, 0, wanted), 0)

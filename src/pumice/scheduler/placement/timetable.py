@@ -160,18 +160,18 @@ class PlannedEnds(Index):
         return {uid: (float(self._times[slot]), int(self._rows[slot]), self._amounts[slot].tolist()) for uid, slot in slots}
 
     def to_come(self, session: Session, unknown: float) -> tuple[Vector, Rows, Table]:
-        """All expected changes: when, on which rows, and how much more room there is from then on [r, change]. `unknown`: the seconds that
-        a pod without an estimate is expected to run."""
-        now = session.now
+        """All expected changes: when, on which rows, and how much more room there is from then on [r, change], of all resources that have
+        a name. `unknown`: the seconds that a pod without an estimate is expected to run."""
+        now, named = session.now, len(self.cluster.dimensions.names)
         slots = np.flatnonzero(self._times < inf)
-        times, rows, amounts = self._times[slots], self._rows[slots], self._amounts[slots]
+        times, rows, amounts = self._times[slots], self._rows[slots], self._amounts[slots, :named]
         for late in np.flatnonzero(times <= now).tolist():
             times[late] = _extended(float(times[late]), now)
         evicted = (task for task in session.moves if task.evicted and task.node >= 0)  # indexes do not see them
         others = [(end, task) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, now, unknown)) < inf]
         if others:
             times, rows = np.append(times, [end for end, _ in others]), np.append(rows, [task.node for _, task in others])
-            amounts = np.concatenate([amounts, [task.template.taken for _, task in others]])
+            amounts = np.concatenate([amounts, [task.template.taken[:named] for _, task in others]])
         return times, rows, amounts.T
 
     def known_run(self, task: Task) -> float | None:
