@@ -167,9 +167,13 @@ class Line:
     def backfill(self, first: Job) -> None:
         """Start later jobs before the first where that does not delay it (EASY): only the first job gets a promise."""
         timetable = self._timetable()
-        if promise := timetable.earliest(self._pod_sets(first), self._length(first)):
-            timetable.change(promise, self._length(first), -1)
+        promise = timetable.earliest(self._pod_sets(first), self._length(first))
+        if promise is not None:
             self._tell_promise(first, promise)
+        if not any(self._may_fit(alike.first) for alike in self.behind):
+            return
+        if promise is not None:
+            timetable.change(promise, self._length(first), -1)
         turns = Turns(self.session, self.behind, self._key)
         while (job := turns.pop()) is not None:
             if self._may_fit(job) and not self._has_no_room(job):

@@ -134,10 +134,9 @@ class TaskPlacer:
 
     def _worth_continuing(self, job: Job, subjob: SubJob | None) -> bool:
         """Whether the gang may still become ready by its other tasks, after one task found no node."""
-        parts = job.subjobs
         if job.min_member == len(job.tasks) or (subjob or job).min_member >= len((subjob or job).tasks):
             return False
-        if parts.has_policies:
+        if job.subjobs.has_policies:
             return True
         failed = self.session.failed_roles.get(job.uid if subjob is None else subjob.uid, set())
         if job.min_member < job.role_minimum_total:

@@ -28,7 +28,7 @@ class Timetable:
         self._now, self._count = session.now, idle.shape[1]
         self._less = sorted(promise.start for promise, _ in promised)  #: the instants at which room is taken
         self._free: dict[int, Table] = {}  #: the room free from now on, by the number of times that room is taken meanwhile
-        self._outlook: tuple[Vector, Table, bool] | None = None  #: for `is_earliest`, until something changes
+        self._most: tuple[Vector, Table, bool] | None = None  #: for `is_earliest`, until something changes
         at_first = np.full(self._count, self._now), np.arange(self._count), np.zeros_like(idle)
         parts = zip(at_first, ends.to_come(session, unknown), _changes(promised, len(idle)), strict=True)
         times, rows, amounts = (np.concatenate(each, axis=-1) for each in parts)
@@ -52,7 +52,7 @@ class Timetable:
         if sign < 0:
             insort(self._less, promise.start)
         self._free.clear()
-        self._outlook = None
+        self._most = None
         for row, parts in groupby(promise.usage, _row):
             during = self._entries(row, promise.start, length)
             for column, _, amount in parts:
@@ -115,9 +115,9 @@ class Timetable:
         (pods,), row, needs = pod_sets, promise.usage[0][1], pod_sets[0].needs
         if promise.usage != tuple([(column, row, amount) for column, amount in needs]) or not pods.where[row]:
             return False
-        if self._outlook is None:
-            self._outlook = self._look_ahead()
-        times, most, is_enough = self._outlook
+        if self._most is None:
+            self._most = self._most_until()
+        times, most, is_enough = self._most
         number = times.searchsorted(promise.start, "right" if row else "left") - 1  # the last instant at which a node would come first
         if is_enough and any(most[column, number] + EPSILON < amount for column, amount in needs):
             return True
@@ -130,7 +130,7 @@ class Timetable:
             fits &= self._room[column] + EPSILON >= amount
         return not fits.any()
 
-    def _look_ahead(self) -> tuple[Vector, Table, bool]:
+    def _most_until(self) -> tuple[Vector, Table, bool]:
         """The instants in order; by resource, the most that any node has at any instant until then; and whether no node lacks room ever."""
         order = self._times.argsort()
         return self._times[order], np.maximum.accumulate(self._room[:, order], axis=1), bool(self._room.min() >= -EPSILON)
