@@ -5,6 +5,7 @@ its command is imported. All threads stand still during a collection, so each lo
 """
 
 import gc
+from contextlib import suppress
 
 
 def collect_nothing() -> None:
@@ -27,6 +28,14 @@ def collect_seldom() -> None:
     settle()
     gc.set_threshold(20_000, 2, 2500)
     gc.enable()
+
+
+def give_back() -> None:
+    """Give free memory between what is in use back to the machine: glibc does so only if it is asked."""
+    import ctypes  # few programs need it
+
+    with suppress(AttributeError):  # other C libraries
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def settle() -> None:

@@ -21,7 +21,7 @@ from pumice.cluster.apiserver import (
     export_cluster,
     import_cluster,
 )
-from pumice.cluster.apiserver.server import AT_ONCE, EventExpiry
+from pumice.cluster.apiserver.server import AT_ONCE, HISTORY_S, EventExpiry, HistoryExpiry
 from tests.apiserver.made import EPOCH_S, Clock, pod, store
 
 
@@ -307,6 +307,32 @@ def test_events_that_are_written_faster_than_one_sweep_deletes_are_deleted_by_mo
     assert [event["metadata"]["name"] for event in made.all("events")] == ["late"]
     assert not expiry.sweep()
     assert list(made.all("events")) == []
+
+
+def test_a_watch_may_begin_in_the_past_but_not_before_the_last_but_one_compaction() -> None:
+    made = store()
+    history = HistoryExpiry(made.storage, now=0.0)
+    quiet = made.create("secrets", {"metadata": {"name": "quiet"}}, "default")
+
+    def written(name: str) -> int:
+        return int(made.create("configmaps", {"metadata": {"name": name}}, "default")["metadata"]["resourceVersion"])
+
+    def names(since: int) -> list[str]:
+        return [obj["metadata"]["name"] for _, obj in made.watch("configmaps", since=since).objects()]
+
+    old = written("a")
+    history.sweep(HISTORY_S - 1)
+    history.sweep(HISTORY_S)
+    new = written("b")
+    assert names(old) == ["b"] and names(old - 1) == ["a", "b"]
+    history.sweep(2 * HISTORY_S)
+    late = written("c")
+    assert names(old) == ["b", "c"] and names(late) == []
+    with pytest.raises(StatusError, match="too old resource version"):
+        names(old - 1)
+    history.sweep(3 * HISTORY_S)
+    assert names(new) == ["c"] and [obj["metadata"]["name"] for obj in made.all("configmaps")] == ["a", "b", "c"]
+    assert made.watch("secrets", since=int(quiet["metadata"]["resourceVersion"])).objects() == []
 
 
 def test_the_volumes_of_a_statefulset_may_be_claims_of_its_own() -> None:

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import yaml
 
+from pumice import garbage_collection
 from pumice.api import InputError
 from pumice.client import certificates
 from pumice.client.certificates import Authority
@@ -38,6 +39,7 @@ from pumice.cluster.apiserver.bootstrap import bootstrap, own_endpoints
 from pumice.cluster.apiserver.rest import RestHandler
 from pumice.cluster.apiserver.status import StatusError, refusal
 from pumice.cluster.apiserver.storage.group_commit import GroupCommit
+from pumice.cluster.apiserver.storage.in_memory import Storage
 from pumice.cluster.apiserver.storage.journal import GAP, FileJournal
 from pumice.cluster.apiserver.storage.journal_files import JournalError
 from pumice.cluster.apiserver.storage.watch import Key, WatchEvent
@@ -49,6 +51,7 @@ from pumice.http.server import Connections, ServerConnection
 from pumice.http.watchdog import Handler
 
 EVENT_TTL_S = 3600.0  #: for so long Event objects are kept after their last write, as in every cluster: no client deletes them
+HISTORY_S = 300.0  #: for so long a watch may begin in the past: so often an API server has etcd compacted
 EVENTS = "events"
 AT_ONCE = 1000  #: events that one call deletes at most
 
@@ -84,6 +87,21 @@ class EventExpiry:
             with contextlib.suppress(StatusError):  # an admission rule may refuse it
                 self._store.delete(EVENTS, name, namespace)
         return True
+
+
+class HistoryExpiry:
+    """Forgets what was written before the last but one compaction, and gives the memory back to the machine."""
+
+    def __init__(self, storage: Storage, now: float) -> None:
+        self._storage = storage
+        self._noted = now, storage.version  #: when was compacted last, and what had been written then
+
+    def sweep(self, now: float) -> None:
+        then, version = self._noted
+        if now - then >= HISTORY_S:
+            self._storage.compact(version)
+            garbage_collection.give_back()
+            self._noted = now, self._storage.version
 
 
 def write_kubeconfig(path: Path, url: str, token: str, authority: bytes | None, name: str = "pumice") -> None:
@@ -192,7 +210,7 @@ class Server:
         self._commits.begin()
         Signer(self.store, self._own_authority).sign_all()
         self._aggregation.start()
-        self._sweep(EventExpiry(self.store, self._event_ttl_s))
+        self._sweep(EventExpiry(self.store, self._event_ttl_s), HistoryExpiry(self.store.storage, loop.time()))
 
     async def answer(self, request: Request) -> Response | Stream:
         """The answer that a client of the server's address would get, once it is durable: for another HTTP server of this process."""
@@ -241,12 +259,14 @@ class Server:
         if left:
             self._collect_soon()
 
-    def _sweep(self, events: EventExpiry) -> None:
+    def _sweep(self, events: EventExpiry, history: HistoryExpiry) -> None:
+        loop = asyncio.get_running_loop()
         with Handler("the removal of old events"):
             self._door.sweep()
             self.renew(time.time())
             pause_s = _PAUSE_S if events.sweep() else _SWEEP_EVERY_S
-        self._sweeper = asyncio.get_running_loop().call_later(pause_s, self._sweep, events)
+            history.sweep(loop.time())
+        self._sweeper = loop.call_later(pause_s, self._sweep, events, history)
 
     def _secret(self, name: str, size: int) -> bytes:
         """A secret of this server. It is kept in the data directory, so that a kubeconfig stays valid over a restart.

@@ -178,6 +178,12 @@ class Storage:
             largest = max(self.kind_storages.values(), key=lambda kind_storage: kind_storage.size)
             self._forget(largest, 1 + len(largest.events) // 8)
 
+    def compact(self, version: int) -> None:
+        """Forget the events up to this version. Objects stay."""
+        for kind_storage in self.kind_storages.values():
+            if count := bisect_right(kind_storage.events, version, key=_version_of):
+                self._forget(kind_storage, count)
+
     def _forget(self, kind_storage: KindStorage, count: int) -> None:
         before = kind_storage.size
         kind_storage.forget(count)
