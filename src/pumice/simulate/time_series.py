@@ -119,9 +119,10 @@ class Series:
     def rows(self, end: float) -> Iterator[tuple[float, SeriesKey, float]]:
         """The mean of each signal over each step, in order of time. A mean that does not change is not repeated."""
         last: dict[SeriesKey, float] = {}
+        integrals = [(key, self._integrals(signal, end)) for key, signal in self.signals.items()]
         for step, (begins, length) in enumerate(self._lengths(end)):
-            for key, signal in self.signals.items():
-                mean = round(self._gain(signal, step, end) / length, 9)
+            for key, found in integrals:
+                mean = round((found[step + 1] - found[step]) / length, 9)
                 if last.get(key) != mean:
                     last[key] = mean
                     yield begins, key, mean
@@ -131,8 +132,8 @@ class Series:
 
     def means(self, key: SeriesKey, end: float) -> tuple[list[float], list[float]]:
         """The means of a signal over the steps, and the lengths of the steps."""
-        lengths = [length for _, length in self._lengths(end)]
-        return [self._gain(self.signals[key], step, end) / length for step, length in enumerate(lengths)], lengths
+        lengths, found = [length for _, length in self._lengths(end)], self._integrals(self.signals[key], end)
+        return [(found[step + 1] - found[step]) / length for step, length in enumerate(lengths)], lengths
 
     def _lengths(self, end: float) -> Iterator[tuple[float, float]]:
         """The begin and the length of each step. The last step is cut at `end`."""
@@ -141,9 +142,9 @@ class Series:
             if end > begins:
                 yield begins, min(end - begins, self._step)
 
-    def _gain(self, signal: Signal, step: int, end: float) -> float:
-        before = signal.notes[step - 1] if step else 0.0
-        return (signal.notes[step] if step < self._steps else signal.integral(end)) - before
+    def _integrals(self, signal: Signal, end: float) -> list[float]:
+        """The integrals of a signal at the beginnings of all steps, and at the end."""
+        return [0.0, *signal.notes, signal.integral(end)]
 
 
 class Gauges:
@@ -159,9 +160,11 @@ class Gauges:
 
     def came(self, queue: str, roles: Iterable[Role]) -> None:
         """Take in that a job with these pods came to the queue."""
-        self._queues[queue] = self._typical = None
+        self._queues[queue] = None
         for role in roles:
             self._kinds[kind_of(role)] += role.count
+        if len(self._kinds) > 1:  # else the only kind remains the typical one
+            self._typical = None
 
     def read(self, now: float) -> None:
         """Set the values that hold since `now`."""
