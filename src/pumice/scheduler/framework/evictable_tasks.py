@@ -73,7 +73,12 @@ class EvictableTasks:
             known = self._may_skip
             tiers = filter(None, self._plugins.tiers[hook])
             self._sparing[hook] = [[method.__self__.spares for method in tier] if known else [] for tier in tiers]  # type: ignore[attr-defined]
-        return [task for task in tasks if any(not any(spares(evictor, task) for spares in tier) for tier in self._sparing[hook])]
+        left = [tasks] * len(self._sparing[hook])
+        for number, tier in enumerate(self._sparing[hook]):
+            for spares in tier:
+                left[number] = [task for task in left[number] if not spares(evictor, task)]
+        some = [its for its in left if its]
+        return [task for task in tasks if any(task in its for its in some)] if len(some) > 1 else some[0] if some else []
 
     def spared_rows(self, hook: str, evictor: Task) -> Mask | bool:
         """The nodes where certainly no task may go now for this one, True for all: in each tier some plugin spares all tasks there."""
