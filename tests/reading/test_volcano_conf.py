@@ -119,7 +119,11 @@ def test_an_integer_may_be_hexadecimal() -> None:
 
 
 def test_metrics_are_strings() -> None:
-    assert read(ACTIONS + "metrics: {type: prometheus, interval: 30}")[0].metrics == {"type": "prometheus", "interval": "30"}
+    policy, warnings = read(ACTIONS + "metrics: {type: prometheus, interval: 30}")
+    assert policy.metrics == {"type": "prometheus", "interval": "30"}
+    told = 'interval: "30" is not a duration; write one such as "30s", "5m" or "1h30m" (30s applies)'
+    assert [warning.partition("warning: ")[2] for warning in warnings] == [told]
+    assert read(ACTIONS + "metrics: {type: prometheus, interval: 1m}")[1] == []
 
 
 def test_in_a_config_map_lines_are_those_of_its_file_if_they_are_known() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from pumice.api import InputError, did_you_mean, yaml
+from pumice.api import InputError, did_you_mean, duration, yaml
 from pumice.api.errors import raise_all
 from pumice.scheduler.config.arguments import Path, Warnings, bind
 from pumice.scheduler.config.implied import with_implied
@@ -89,7 +89,7 @@ def _policy(document: yaml.Document, known: Mapping[str, type[Plugin]], actions:
         if key not in TOP:
             warnings.add(document, (str(key),), f'there is no setting "{key}" (ignored, as Volcano does){did_you_mean(str(key), TOP)}')
     chosen, tiers = _actions(document, value, actions, warnings), _tiers(document, value, known, warnings)
-    return Policy(with_implied(chosen, tiers, actions), tiers, _metrics(document, value))
+    return Policy(with_implied(chosen, tiers, actions), tiers, _metrics(document, value, warnings))
 
 
 def _actions(document: yaml.Document, value: dict[str, Any], known: Mapping[str, type[Action]], warnings: Warnings) -> tuple[Action, ...]:
@@ -193,11 +193,16 @@ def _misplaced(key: str, plugin: type[Plugin]) -> str:
     return did_you_mean(key, SWITCHES)
 
 
-def _metrics(document: yaml.Document, value: dict[str, Any]) -> dict[str, str]:
+def _metrics(document: yaml.Document, value: dict[str, Any], warnings: Warnings) -> dict[str, str]:
     metrics = value.get("metrics") or {}
     if not isinstance(metrics, dict):
         raise document.error("must be a mapping of strings", ("metrics",))
-    return {str(key): str(setting) for key, setting in metrics.items()}
+    found = {str(key): str(setting) for key, setting in metrics.items()}
+    try:
+        duration(found.get("interval", "30s"))
+    except ValueError as error:
+        warnings.add(document, ("metrics", "interval"), f"interval: {error} (30s applies)")
+    return found
 
 
 def _list(document: yaml.Document, value: Any, path: Path) -> list[Any]:
