@@ -74,7 +74,6 @@ class Plugin:
     def order_of_newcomer(self, job: Job) -> Any:
         """What `job_order` says of a newcomer, asked while the plugin is not open; None if only a session knows. So it is if a plugin with
         `job_order` does not define it."""
-        return None
 
     def exposes(self) -> Iterable[Job] | None:
         """The jobs whose tasks the plugin might let go, by `preemptable` or `reclaimable`, in an action that evicts and begins now: no pods
