@@ -103,9 +103,8 @@ class Discovery:
         kinds = self._versions().get(group, {}).get(version)
         if not kinds:
             return None
-        resources = [entry for kind in kinds for entry in _legacy_entries(kind)]
-        group_version = f"{group}/{version}" if group else version
-        return Response.json({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+        head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}" if group else version}
+        return Response.json(head | {"resources": _legacy_entries(kinds)})
 
     def _aggregated(self, core: bool) -> Response:
         items = []
@@ -115,7 +114,7 @@ class Discovery:
                     {
                         "version": version,
                         "freshness": "Current",
-                        "resources": [_entry(kind) for kind in kinds] or self._remote.get((group, version), []),
+                        "resources": entries_of(_legacy_entries(kinds), group, version) or self._remote.get((group, version), []),
                     }
                     for version, kinds in versions.items()
                 ]
@@ -137,30 +136,6 @@ def subresources_of(kind: ServedKind) -> list[tuple[str, str, str, tuple[str, ..
     return found
 
 
-def _response_kind(api_version: str, kind: str) -> dict[str, str]:
-    group, _, version = api_version.rpartition("/")
-    return {"group": group, "version": version, "kind": kind}
-
-
-def _entry(kind: ServedKind) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "resource": kind.plural,
-        "responseKind": _response_kind(kind.api_version, kind.kind),
-        "scope": "Namespaced" if kind.namespaced else "Cluster",
-        "singularResource": kind.singular,
-        "verbs": list(kind.verbs),
-    }
-    if kind.short_names:
-        entry["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        entry["categories"] = list(kind.categories)
-    subresources = [
-        {"subresource": name, "responseKind": _response_kind(api_version, kind_name), "verbs": list(verbs)}
-        for name, api_version, kind_name, verbs in subresources_of(kind)
-    ]
-    return entry | ({"subresources": subresources} if subresources else {})
-
-
 def entries_of(listed: list[dict[str, Any]], group: str, version: str) -> list[dict[str, Any]]:
     """The resources of an APIResourceList as aggregated discovery lists them. Raises KeyError."""
     found: dict[str, dict[str, Any]] = {}
@@ -177,26 +152,20 @@ def entries_of(listed: list[dict[str, Any]], group: str, version: str) -> list[d
     return list(found.values())
 
 
-def _legacy_entries(kind: ServedKind) -> list[dict[str, Any]]:
-    entry: dict[str, Any] = {
-        "name": kind.plural,
-        "singularName": kind.singular,
-        "namespaced": kind.namespaced,
-        "kind": kind.kind,
-        "verbs": list(kind.verbs),
-    }
-    if kind.short_names:
-        entry["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        entry["categories"] = list(kind.categories)
-    if not kind.reviewed_only:
-        stored = kind.stored_as or kind
-        digest = hashlib.sha256(f"{stored.group}/{stored.version}/{stored.kind}".encode()).digest()
-        entry["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
-    entries = [entry]
-    for name, api_version, kind_name, verbs in subresources_of(kind):
-        sub = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced, "kind": kind_name, "verbs": list(verbs)}
-        if api_version != kind.api_version:
-            sub |= {key: value for key, value in _response_kind(api_version, kind_name).items() if key != "kind" and value}
-        entries.append(sub)
+def _legacy_entries(kinds: list[ServedKind]) -> list[dict[str, Any]]:
+    """The resources of an APIResourceList: kinds and their subresources."""
+    entries: list[dict[str, Any]] = []
+    for kind in kinds:
+        entry = {"name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind, "verbs": kind.verbs}
+        entry |= {key: names for key, names in (("shortNames", kind.short_names), ("categories", kind.categories)) if names}
+        if not kind.reviewed_only:
+            stored = kind.stored_as or kind
+            digest = hashlib.sha256(f"{stored.group}/{stored.version}/{stored.kind}".encode()).digest()
+            entry["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
+        entries.append(entry)
+        for name, api_version, kind_name, verbs in subresources_of(kind):
+            sub = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced, "kind": kind_name, "verbs": verbs}
+            group, _, version = api_version.rpartition("/")
+            other = {"group": group, "version": version} if api_version != kind.api_version else {}
+            entries.append(sub | {key: value for key, value in other.items() if value})
     return entries

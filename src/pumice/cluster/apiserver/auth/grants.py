@@ -6,7 +6,7 @@ one for each side. If nothing remains in the end, all is held; else the first ac
 work for rules that cut boxes into ever smaller ones: what could not be compared counts as not held.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from pumice.api import Object
@@ -33,13 +33,14 @@ class TooMuchToCompare(Exception):
 class _Held(NamedTuple):
     """The sides of a rule that is held. A side of a rule with names holds no act without a name."""
 
-    verbs: frozenset[str]
-    groups: frozenset[str]
-    resources: frozenset[str]
-    names: frozenset[str]  #: empty: any name, and none
-    paths: frozenset[str]
+    verbs: Collection[str]
+    groups: Collection[str]
+    resources: Collection[str]
+    names: Collection[str]  #: empty: any name, and none
+    paths: Collection[str]
 
 
+_FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 _Box = tuple[tuple[str, ...], ...]  #: verbs, groups, resources and names; or verbs and paths
 
 
@@ -47,8 +48,7 @@ class Grants:
     """The rules that somebody holds."""
 
     def __init__(self, rules: Iterable[Object]) -> None:
-        fields = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
-        self._held = [_Held(*(frozenset(rule.get(field) or ()) for field in fields)) for rule in rules]
+        self._held = [_Held(*(frozenset(rule.get(field) or ()) for field in _FIELDS)) for rule in rules]
         self._steps = 0
 
     def lacking(self, wanted: Iterable[Object], namespace: str = "") -> Attributes | None:
@@ -90,6 +90,12 @@ class Grants:
                 rest.append((*inside, outside, *box[number + 1 :]))
             inside = (*inside, tuple(value for value, is_held in zip(side, held_ones, strict=True) if is_held))
         return rest[::-1]
+
+
+def permits(rule: Object, act: Attributes) -> bool:
+    held, resource = _Held(*(rule.get(field) or () for field in _FIELDS)), act.resource + (f"/{act.subresource}" if act.subresource else "")
+    sides = (act.verb, act.path) if act.path else (act.verb, act.group, resource, act.name)
+    return all(_holds(held, side, len(sides), value) for side, value in enumerate(sides))
 
 
 def _holds(held: _Held, side: int, sides: int, value: str) -> bool:

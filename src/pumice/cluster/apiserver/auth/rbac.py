@@ -1,10 +1,10 @@
 """RBAC: whether a user may do something. Roles and bindings are read from the store at each check, except for administrators."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pumice.api import Object
 from pumice.cluster.apiserver.admission.attributes import AdmissionLister, UserInfo
-from pumice.cluster.apiserver.auth.grants import Attributes
+from pumice.cluster.apiserver.auth.grants import Attributes, permits
 
 _GROUP = "rbac.authorization.k8s.io"
 ADMINISTRATORS = "system:masters"
@@ -13,7 +13,7 @@ ADMINISTRATORS = "system:masters"
 def allowed(lister: AdmissionLister, user: UserInfo, act: Attributes) -> bool:
     if ADMINISTRATORS in user.groups:
         return True
-    return any(_permits(rule, act) for rule in rules_of(lister, user, act.namespace))
+    return any(permits(rule, act) for rule in rules_of(lister, user, act.namespace))
 
 
 def rules_of(lister: AdmissionLister, user: UserInfo, namespace: str = "") -> Iterator[Object]:
@@ -45,24 +45,3 @@ def _is_subject(binding: Object, user: UserInfo, namespace: str) -> bool:
             case "ServiceAccount" if user.name == f"system:serviceaccount:{subject.get('namespace') or namespace}:{subject.get('name')}":
                 return True
     return False
-
-
-def _permits(rule: Object, act: Attributes) -> bool:
-    if not _has(rule.get("verbs"), act.verb):
-        return False
-    if act.path:
-        return any(
-            path == "*" or path == act.path or (path.endswith("*") and act.path.startswith(path[:-1]))
-            for path in rule.get("nonResourceURLs") or ()
-        )
-    names = rule.get("resourceNames") or ()
-    return _has(rule.get("apiGroups"), act.group) and _has_resource(rule.get("resources") or (), act) and (not names or act.name in names)
-
-
-def _has(allowed_values: list[str] | None, wanted: str) -> bool:
-    return allowed_values is not None and ("*" in allowed_values or wanted in allowed_values)
-
-
-def _has_resource(resources: Sequence[str], act: Attributes) -> bool:
-    wanted = f"{act.resource}/{act.subresource}" if act.subresource else act.resource
-    return "*" in resources or wanted in resources or (bool(act.subresource) and f"*/{act.subresource}" in resources)
