@@ -26,7 +26,6 @@ from pumice.cluster.apiserver.validation import (
     object_checks,
     pod_updates,
     role_checks,
-    secret_checks,
     slice_checks,
 )
 from pumice.cluster.apiserver.validation.field_rules import Causes, fill
@@ -235,8 +234,7 @@ _TABLE = {
     "nodes": Strategy(default=default_node, causes=object_checks.node_causes),
     "namespaces": Strategy(started(phase="Active"), default_namespace, object_checks.namespace_causes),
     "services": Strategy(_no_status, default_service),
-    "secrets": Strategy(default=default_secret, causes=secret_checks.secret_causes),
-    "configmaps": Strategy(causes=secret_checks.config_map_causes),
+    "secrets": Strategy(default=default_secret),
     "persistentvolumes": Strategy(started(phase="Pending"), _OF_VOLUMES, object_checks.volume_causes),
     "persistentvolumeclaims": Strategy(started(phase="Pending"), filled(spec={"volumeMode": "Filesystem"}), object_checks.claim_causes),
     "resourcequotas": Strategy(_no_status),

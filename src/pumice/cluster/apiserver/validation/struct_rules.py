@@ -18,7 +18,7 @@ from pumice.api import Object
 from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.scheme.schema import Shape
-from pumice.cluster.apiserver.validation import job_rules, object_checks, pod_spec, quota_rules
+from pumice.cluster.apiserver.validation import job_rules, object_checks, pod_spec, quota_rules, secret_checks
 from pumice.cluster.apiserver.validation.declared_rules import internal
 from pumice.cluster.apiserver.validation.field_rules import Causes, compact, duplicates, repeated
 from pumice.cluster.apiserver.validation.group_checks import job_scheduling_causes
@@ -97,13 +97,22 @@ _CALLED = (
     *(ceil, compact, duplicates, fault_of_cidr, fault_of_ip, is_within, log2, named, named_object, repeated, special_faults),
     *(job_rules.on_failure, job_rules.success_causes, job_scheduling_causes, quota_rules.limit_causes, quota_rules.quota_causes),
     *(object_checks.is_time_zone, object_checks.restart_causes, object_checks.selection_causes, pod_resource_causes, source_range_causes),
-    *(pod_spec.claim_causes, pod_spec.container_causes, pod_spec.mount_causes, pod_spec.resource_causes, pod_spec.responder_causes),
+    *(
+        secret_checks.key_causes,
+        secret_checks.secret_value_causes,
+        pod_spec.claim_causes,
+        pod_spec.container_causes,
+        pod_spec.mount_causes,
+        pod_spec.resource_causes,
+        pod_spec.responder_causes,
+    ),
 )
 _NAMES = {called.__name__: called for called in _CALLED} | {
     "FIELDS_OF_PODS": pod_spec.FIELDS_OF_PODS,
     "FLOW_VERBS": {"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch", "*"},
     "HANDLERS": pod_spec.HANDLERS,
     "METRIC_SOURCES": ("object", "external", "pods", "resource", "containerResource"),
+    "SECRET_KEYS": secret_checks.SECRET_KEYS,
     "SHARED_SYSCTLS": pod_spec.SHARED_SYSCTLS,
     "SYSCTL": pod_spec.SYSCTL,
     "SYSTEM_CLASSES": SYSTEM_CLASSES,
