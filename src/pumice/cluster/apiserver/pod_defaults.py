@@ -5,7 +5,6 @@ from typing import Any
 from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.api.resource_quota import pod_totals, written
-from pumice.cluster.apiserver.validation.field_rules import fill
 
 COMPUTE = ("cpu", "memory")
 
@@ -16,14 +15,6 @@ _GATED = {
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
 
-_DEFAULTS = {
-    "restartPolicy": "Always",
-    "terminationGracePeriodSeconds": 30,
-    "dnsPolicy": "ClusterFirst",
-    "securityContext": {},
-    "schedulerName": "default-scheduler",
-}
-
 
 def begin(pod: Object) -> None:
     pod["status"] = {"phase": "Pending", "qosClass": ""}
@@ -32,66 +23,32 @@ def begin(pod: Object) -> None:
 
 
 def default_pod(pod: Object) -> None:
-    spec = pod.setdefault("spec", {})
+    spec, status = pod["spec"], pod["status"]
     default_spec(spec)
     spec.setdefault("enableServiceLinks", True)
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         _requests_from_limits(container)
     _requests_of_the_whole(spec)
-    status = pod.setdefault("status", {})
     if not status.get("qosClass"):
         status["qosClass"] = qos_class(spec)
 
 
 def default_spec(spec: Object) -> None:
-    """Fill in the defaults of a pod's spec, which may be that of a pod template."""
-    fill(spec, _DEFAULTS)
+    """Fill in what the spec of a pod or pod template lacks and no table declares, as it follows from other fields."""
     if spec.get("serviceAccountName"):
         spec.setdefault("serviceAccount", spec["serviceAccountName"])
     elif spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"]
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ()), *spec.get("ephemeralContainers", ())):
-        _default_container(container, bool(spec.get("hostNetwork")))
-    for volume in spec.get("volumes", ()):
-        _default_volume(volume)
-    for constraint in spec.get("topologySpreadConstraints", ()):
-        fill(constraint, {"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Ignore"})
-
-
-def _default_container(container: Object, host_network: bool) -> None:
-    image = container.get("image", "")
-    if "imagePullPolicy" not in container:
-        tag = image.rpartition("/")[2]
-        latest = "@" not in tag and (":" not in tag or tag.endswith(":latest"))
-        container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
-    fill(container, {"resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"})
-    for port in container.get("ports", ()):
-        port.setdefault("protocol", "TCP")
-        if host_network:
+        if "imagePullPolicy" not in container:
+            tag = container.get("image", "").rpartition("/")[2]
+            latest = "@" not in tag and (":" not in tag or tag.endswith(":latest"))
+            container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
+        for port in container.get("ports", ()) if spec.get("hostNetwork") else ():
             port.setdefault("hostPort", port.get("containerPort"))
-    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if name in container:
-            _default_probe(container[name])
-    for variable in container.get("env", ()):
-        reference = (variable.get("valueFrom") or {}).get("fieldRef")
-        if reference:
-            reference.setdefault("apiVersion", "v1")
-
-
-def _default_probe(probe: Object) -> None:
-    fill(probe, {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3})
-    if "httpGet" in probe:
-        fill(probe["httpGet"], {"path": "/", "scheme": "HTTP"})
-
-
-def _default_volume(volume: Object) -> None:
-    if not set(volume) - {"name"}:
-        volume["emptyDir"] = {}
-    for source in ("configMap", "secret", "projected", "downwardAPI"):
-        if isinstance(volume.get(source), dict):
-            volume[source].setdefault("defaultMode", 420)
-    if isinstance(volume.get("hostPath"), dict):
-        volume["hostPath"].setdefault("type", "")
+    for volume in spec.get("volumes", ()):
+        if not volume.keys() - {"name"}:
+            volume["emptyDir"] = {}
 
 
 def _requests_from_limits(container: Object) -> None:

@@ -49,7 +49,7 @@ from pumice.cluster.apiserver.scheme.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.service_allocator import IP_ADDRESSES, SERVICES, ServiceAllocator
 from pumice.cluster.apiserver.storage.in_memory import Storage, StoreJournal
 from pumice.cluster.apiserver.storage.watch import Key, Watch, WatchFilter
-from pumice.cluster.apiserver.strategies import strategy_of
+from pumice.cluster.apiserver.strategies import default, strategy_of
 from pumice.cluster.apiserver.validation import older_rules
 from pumice.cluster.apiserver.validation.field_rules import Causes, compact, invalid
 from pumice.cluster.apiserver.validation.gated_fields import drop_disabled
@@ -227,10 +227,9 @@ class Store:
         now = self.now()
         uid = self.attempt.uid if self.attempt is not None and self.attempt.uid else self.new_uid()
         name = set_identity(kind, obj, namespace, uid, now)
-        strategy = strategy_of(kind)
         drop_disabled(kind.shape, obj, None, kind.gates)
-        strategy.begin(obj)
-        strategy.default(obj)
+        strategy_of(kind).begin(obj)
+        default(kind, obj)
         if options.tracked and "managedFields" not in obj["metadata"]:
             note_create(kind, obj, options.manager, now)
         warnings = [] if options is _DEFAULT else options.warnings
@@ -278,7 +277,7 @@ class Store:
         obj = subresource_writes.kept(kind, obj, old, subresource)
         drop_disabled(kind.shape, obj, old, kind.gates)
         if subresource != "status":
-            strategy_of(kind).default(obj)
+            default(kind, obj)
         if not applied:
             note_update(kind, obj, old, options.manager, self.now(), subresource)
         warnings = [] if options is _DEFAULT else options.warnings
@@ -453,10 +452,9 @@ class Store:
         for field in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "managedFields"):
             if field in before["metadata"]:
                 obj["metadata"][field] = before["metadata"][field]
-        strategy = strategy_of(kind)
         if is_new:
-            strategy.begin(obj)
-        strategy.default(obj)
+            strategy_of(kind).begin(obj)
+        default(kind, obj)
         return obj
 
     def _put(self, kind: ServedKind, key: Key, obj: Object, options: WriteOptions) -> Object:

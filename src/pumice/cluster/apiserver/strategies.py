@@ -13,11 +13,12 @@ from pumice.api import Object
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.pod_admission_defaults import limits_and_requests
 from pumice.cluster.apiserver import pod_defaults
-from pumice.cluster.apiserver.admission import policies, webhooks
+from pumice.cluster.apiserver.admission import policies
 from pumice.cluster.apiserver.auth import signing
 from pumice.cluster.apiserver.pod_defaults import default_spec
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.scheme.crd import CRDS, complete, definition_causes
+from pumice.cluster.apiserver.scheme.defaults import set_defaults
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.validation import (
     admission_checks,
@@ -54,8 +55,7 @@ def default_namespace(namespace: Object) -> None:
 
 
 def default_node(node: Object) -> None:
-    node.setdefault("spec", {})
-    status = node.setdefault("status", {})
+    status = node["status"]
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
     status["nodeInfo"] = dict.fromkeys(shape_of("core.v1.NodeSystemInfo").required, "") | (status.get("nodeInfo") or {})
@@ -63,10 +63,8 @@ def default_node(node: Object) -> None:
 
 
 def default_service(service: Object) -> None:
-    spec = service.setdefault("spec", {})
-    fill(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
+    spec = service["spec"]
     for port in spec.get("ports", ()):
-        fill(port, {"protocol": "TCP"})
         port["targetPort"] = port.get("targetPort") or port.get("port")  # clients in Go always state it: 0 for none
     if spec["type"] == "ExternalName":
         return
@@ -97,7 +95,6 @@ def default_autoscaler(autoscaler: Object) -> None:
 
 
 def default_secret(secret: Object) -> None:
-    secret.setdefault("type", "Opaque")
     plain = secret.pop("stringData", None)
     if plain:
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
@@ -117,51 +114,21 @@ _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 _JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
 
 
-def workload(status: Object | None, /, **defaults: Any) -> Change:
-    """Fills in the spec with its pod template, and how it rolls out if it does; the status if there is none."""
-    ways = {way: defaults[way].pop("rollingUpdate") for way in ("strategy", "updateStrategy") if way in defaults}
-
-    def default(obj: Object) -> None:
-        spec = obj.setdefault("spec", {})
-        fill(spec, defaults | {"template": {"metadata": {}, "spec": {}}})
-        default_spec(spec["template"]["spec"])
-        for way, rolling in ways.items():
-            if spec[way]["type"] == "RollingUpdate":
-                fill(spec[way], {"rollingUpdate": rolling})
-        if status is not None:
-            obj.setdefault("status", dict(status))
-
-    return default
-
-
-def _rolling(**defaults: Any) -> Object:
-    return {"type": "RollingUpdate", "rollingUpdate": defaults}
+def default_workload(obj: Object) -> None:
+    """Fill in the pod template, and how the pods are replaced."""
+    spec = obj["spec"]
+    default_spec(spec["template"]["spec"])
+    for way in ("strategy", "updateStrategy"):
+        if way in spec and spec[way]["type"] == "RollingUpdate":
+            rolling = shape_of(f"apps.v1.{obj['kind']}Spec").fields[way].fields["rollingUpdate"]
+            set_defaults(rolling, spec[way].setdefault("rollingUpdate", {}))
 
 
 def default_controller(obj: Object) -> None:
-    workload({"replicas": 0}, replicas=1)(obj)
+    default_workload(obj)
     labels = obj["spec"]["template"]["metadata"].get("labels") or {}
     obj["spec"].setdefault("selector", dict(labels))
     obj["metadata"].setdefault("labels", dict(labels))
-
-
-default_stateful_set = workload(
-    {"replicas": 0, "availableReplicas": 0},
-    replicas=1,
-    revisionHistoryLimit=10,
-    podManagementPolicy="OrderedReady",
-    serviceName="",
-    updateStrategy=_rolling(partition=0),
-    persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain", "whenScaled": "Retain"},
-)
-default_deployment = workload(
-    {}, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600, strategy=_rolling(maxUnavailable="25%", maxSurge="25%")
-)
-default_daemon_set = workload(
-    dict.fromkeys(("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"), 0),
-    revisionHistoryLimit=10,
-    updateStrategy=_rolling(maxUnavailable=1, maxSurge=0),
-)
 
 
 def begin_job(obj: Object) -> None:
@@ -180,29 +147,20 @@ LONGEST_LABEL = 63
 
 
 def default_job(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
+    spec = obj["spec"]
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
-    failing = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
-    limit = 2**31 - 1 if "backoffLimitPerIndex" in spec else 6
-    workload(
-        {},
-        parallelism=1,
-        completionMode="NonIndexed",
-        suspend=False,
-        manualSelector=False,
-        podReplacementPolicy=failing,
-        backoffLimit=limit,
-    )(obj)
+    fill(spec, {"parallelism": 1, "completionMode": "NonIndexed", "suspend": False, "manualSelector": False})
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+    spec.setdefault("backoffLimit", 2**31 - 1 if "backoffLimitPerIndex" in spec else 6)
+    default_workload(obj)
     labels = spec["template"]["metadata"].get("labels") or {}
     if labels and not obj["metadata"].get("labels"):  # one that is too long is refused in the template
         obj["metadata"]["labels"] = {key: value for key, value in labels.items() if len(value) <= LONGEST_LABEL}
 
 
 def default_cron_job(obj: Object) -> None:
-    fill(obj, {"spec": {"concurrencyPolicy": "Allow", "suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}})
-    workload(None)(obj["spec"].setdefault("jobTemplate", {}))
-    obj.setdefault("status", {})
+    default_workload(obj["spec"]["jobTemplate"])
 
 
 def _nothing(obj: Object) -> None:
@@ -224,7 +182,6 @@ class Strategy(NamedTuple):
 
 
 _OF_VOLUMES = filled(spec={"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"})
-_OF_PRIORITIES = filled(value=0, preemptionPolicy="PreemptLowerPriority")
 _PLAIN = Strategy()
 _WITH_STATUS = Strategy(begin=started())
 _WITHOUT_STATUS = Strategy(begin=_no_status)
@@ -240,19 +197,17 @@ _TABLE = {
     "resourcequotas": Strategy(_no_status),
     "limitranges": Strategy(default=default_limit_range),
     "replicationcontrollers": Strategy(_no_status, default_controller, object_checks.workload_causes),
-    "deployments.apps": Strategy(_no_status, default_deployment, object_checks.workload_causes),
-    "replicasets.apps": Strategy(_no_status, workload({"replicas": 0}, replicas=1), object_checks.workload_causes),
-    "statefulsets.apps": Strategy(_no_status, default_stateful_set, object_checks.workload_causes),
-    "daemonsets.apps": Strategy(_no_status, default_daemon_set, object_checks.workload_causes),
+    "deployments.apps": Strategy(_no_status, default_workload, object_checks.workload_causes),
+    "replicasets.apps": Strategy(_no_status, default_workload, object_checks.workload_causes),
+    "statefulsets.apps": Strategy(_no_status, default_workload, object_checks.workload_causes),
+    "daemonsets.apps": Strategy(_no_status, default_workload, object_checks.workload_causes),
     "jobs.batch": Strategy(begin_job, default_job),
     "cronjobs.batch": Strategy(_no_status, default_cron_job),
     "horizontalpodautoscalers.autoscaling": Strategy(_no_status, default_autoscaler, object_checks.autoscaler_causes),
     "poddisruptionbudgets.policy": Strategy(started(currentHealthy=0, desiredHealthy=0, disruptionsAllowed=0, expectedPods=0)),
-    "priorityclasses.scheduling.k8s.io": Strategy(default=_OF_PRIORITIES),
-    **dict.fromkeys(group_checks.GROUPS, Strategy(started(), group_checks.default_group)),
-    group_checks.WORKLOADS: Strategy(default=group_checks.default_workload),
+    **dict.fromkeys(group_checks.GROUPS, Strategy(started())),
+    group_checks.WORKLOADS: Strategy(),
     "ingresses.networking.k8s.io": Strategy(started()),
-    "storageclasses.storage.k8s.io": Strategy(default=filled(reclaimPolicy="Delete", volumeBindingMode="Immediate")),
     signing.REQUESTS: Strategy(_no_status, causes=signing.request_causes),
     "deviceclasses.resource.k8s.io": Strategy(causes=device_checks.class_causes),
     "devicetaintrules.resource.k8s.io": Strategy(_no_status, causes=device_checks.taint_rule_causes),
@@ -265,15 +220,18 @@ _TABLE = {
     "clusterroles.rbac.authorization.k8s.io": Strategy(causes=role_checks.role_causes),
     "rolebindings.rbac.authorization.k8s.io": Strategy(default=role_checks.default_binding, causes=role_checks.binding_causes),
     "clusterrolebindings.rbac.authorization.k8s.io": Strategy(default=role_checks.default_binding, causes=role_checks.binding_causes),
-    webhooks.MUTATING: Strategy(default=admission_checks.mutating_defaults),
-    webhooks.VALIDATING: Strategy(default=admission_checks.webhook_defaults),
-    policies.VALIDATING: Strategy(_no_status, admission_checks.policy_defaults, admission_checks.policy_causes),
-    policies.MUTATING: Strategy(default=admission_checks.policy_defaults, causes=admission_checks.policy_causes),
-    **dict.fromkeys(
-        policies.BINDINGS.values(), Strategy(default=admission_checks.binding_defaults, causes=admission_checks.binding_causes)
-    ),
+    policies.VALIDATING: Strategy(_no_status, causes=admission_checks.policy_causes),
+    policies.MUTATING: Strategy(causes=admission_checks.policy_causes),
+    **dict.fromkeys(policies.BINDINGS.values(), Strategy(causes=admission_checks.binding_causes)),
     CRDS: Strategy(_no_status, complete, definition_causes),
 }
+
+
+def default(kind: ServedKind, obj: Object) -> None:
+    """Fill in the fields that are left out: first what the tables of types declare, then what follows from other fields."""
+    if kind.to_stored is None:
+        set_defaults(kind.shape, obj)
+    strategy_of(kind).default(obj)
 
 
 def strategy_of(kind: ServedKind) -> Strategy:

@@ -4,12 +4,13 @@ A file is read when a struct of it is named, and the lines of a struct when some
 
 A table has the names of structs at the margin, and below each its fields: name, type, protobuf field number, then options. merge=K is a
 strategic merge by key K, keys=A,B server-side apply by keys, set a set, atomic one value, inline no level of its own. A zero value is left
-out in JSON, but not that of a *type, or of a field that is required or has the option zero. A line with ! is a rule between fields, see
-`struct_rules`.
+out in JSON, but not that of a *type, or of a field that is required or has the option zero. default=VALUE is that of a field
+which is left out. A line with ! is a rule between fields, see `struct_rules`.
 
 A struct is looked up as `shape_of("core.v1.Pod")`. The fields of an inlined struct become fields of its owner, as in JSON.
 """
 
+import json
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -80,7 +81,11 @@ def _read(name: str) -> Shape:
             struct.rules |= shape.rules
             struct.older |= shape.older
             struct.between += shape.between
+            struct.defaults |= shape.defaults
             continue
+        for each in options:
+            if each.startswith("default="):
+                struct.defaults[field] = _read_default(each[8:])
         if rules := tuple(option for option in options if option.partition("=")[0] in RULES):
             struct.rules[field] = rules
         if older := tuple(option for option in options if option.partition("=")[0] in OLDER_RULES):
@@ -96,6 +101,13 @@ def _read(name: str) -> Shape:
         elif shape.kind in _LEFT_OUT and type_name[0] != "*" and "zero" not in options:
             struct.omitted.add(field)
     return _with_head(struct) if name in _objects else struct
+
+
+def _read_default(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _resolve(type_name: str, module: str) -> Shape:

@@ -269,9 +269,6 @@ def complete(definition: Object) -> None:
         names.setdefault("singular", names["kind"].lower())
         names.setdefault("listKind", names["kind"] + "List")
         spec.setdefault("conversion", {"strategy": "None"})
-        service = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
-        if service is not None:
-            service.setdefault("port", 443)
 
 
 def definition_causes(definition: Object, old: Object | None) -> Causes:

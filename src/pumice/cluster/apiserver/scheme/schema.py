@@ -27,19 +27,15 @@ OLDER_RULES = frozenset(
 )
 
 
-#: fields of a struct: those with a feature gate, each with its gate, and those with one somewhere inside, each with its struct
-Gated = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, "Shape"], ...]]
-
-
 class Shape:
     """The type of a value at one place in an object. `kind` is one of SCALARS, or "struct", "map", "list"."""
 
     __slots__ = (
         "atomic",
         "between",
+        "defaults",
         "element",
         "fields",
-        "gated",
         "is_set",
         "keys",
         "kind",
@@ -68,6 +64,7 @@ class Shape:
         self.omitted: set[str] = set()  #: of a struct: fields whose zero value JSON leaves out, and protobuf does not
         self.rules: dict[str, tuple[str, ...]] = {}  #: of a struct: what `declared_rules` heeds, by field
         self.older: dict[str, tuple[str, ...]] = {}  #: of a struct: what `older_rules` heeds, by field
+        self.defaults: dict[str, Any] = {}  #: of a struct: what fields have that are left out
         self.between: list[str] = []  #: of a struct: what `struct_rules` heeds
         self.preserve = False  #: of a struct: unknown fields are kept
         self.merge = False  #: of a list: strategic merge merges it, and does not replace it
@@ -75,7 +72,6 @@ class Shape:
         self.retain_keys = False
         self.keys: tuple[str, ...] = ()  #: of a list: keys of items for server-side apply
         self.is_set = False  #: of a list: items are their own keys for server-side apply
-        self.gated: Gated | None = None  #: of a struct: made by `declared_rules` on first use
         self.test: Callable[[Any], bool] | None = None  #: made by `decoding` on first use
         self.atomic = False  #: server-side apply treats the whole as one value
 

@@ -1,40 +1,7 @@
-"""What is filled in and refused in the objects that configure admission: webhook configurations, policies and their bindings."""
+"""What is refused in admission policies and their bindings."""
 
 from pumice.api import Object
-from pumice.cluster.apiserver.validation.field_rules import Causes, fill, missing
-
-DEFAULTS = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
-
-
-def webhook_defaults(configuration: Object) -> None:
-    for hook in configuration.get("webhooks") or ():
-        fill(hook, DEFAULTS | {"failurePolicy": "Fail", "timeoutSeconds": 10})
-        if (service := (hook.get("clientConfig") or {}).get("service")) is not None:
-            service.setdefault("port", 443)
-        for rule in hook.get("rules") or ():
-            rule.setdefault("scope", "*")
-
-
-def mutating_defaults(configuration: Object) -> None:
-    webhook_defaults(configuration)
-    for hook in configuration.get("webhooks") or ():
-        hook.setdefault("reinvocationPolicy", "Never")
-
-
-def policy_defaults(policy: Object) -> None:
-    fill(policy, {"spec": {"failurePolicy": "Fail"}})
-    _default_rules(policy["spec"].get("matchConstraints"))
-
-
-def binding_defaults(binding: Object) -> None:
-    _default_rules((binding.get("spec") or {}).get("matchResources"))
-
-
-def _default_rules(match: Object | None) -> None:
-    if match is not None:
-        fill(match, DEFAULTS)
-        for rule in (*(match.get("resourceRules") or ()), *(match.get("excludeResourceRules") or ())):
-            rule.setdefault("scope", "*")
+from pumice.cluster.apiserver.validation.field_rules import Causes, missing
 
 
 def policy_causes(policy: Object, old: Object | None) -> Causes:

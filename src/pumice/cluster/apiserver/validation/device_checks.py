@@ -23,10 +23,8 @@ _OWN = "kubernetes.io/"
 
 def default_claim(claim: Object) -> None:
     for request in _ways(_spec(claim).get("devices") or {}):
-        if request.setdefault("allocationMode", "ExactCount") == "ExactCount":
+        if request["allocationMode"] == "ExactCount":
             request.setdefault("count", 1)
-        for toleration in request.get("tolerations") or ():
-            toleration.setdefault("operator", "Equal")
 
 
 def default_claim_template(template: Object) -> None:

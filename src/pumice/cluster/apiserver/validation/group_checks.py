@@ -1,4 +1,4 @@
-"""What the API server does with Kubernetes' own groups of pods: defaults, and the rules of Workloads that no single field declares."""
+"""The rules of Kubernetes' own groups of pods that the tables of types do not declare."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pumice.api import Object
 from pumice.api.problems import qualified_name_fault
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.validation.declared_rules import causes, internal
-from pumice.cluster.apiserver.validation.field_rules import Causes, compact, fill, invalid, missing, required, unsupported
+from pumice.cluster.apiserver.validation.field_rules import Causes, compact, invalid, missing, required, unsupported
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.scheme.kinds import ServedKind
@@ -28,16 +28,6 @@ _OF_REASONS = (
     f"'ReasonA:ReasonB', regex used for validation is '{_REASON.pattern}')"
 )
 _OF_JOBS = frozenset({"WorkloadWithJob"})  #: the field is left out before if this gate is off
-
-
-def default_group(group: Object) -> None:
-    group.setdefault("spec", {}).setdefault("disruptionMode", {"single": {}})
-    fill(group, {"spec": {"schedulingPolicy": {}}})
-
-
-def default_workload(workload: Object) -> None:
-    for template in _templates(workload.setdefault("spec", {})):
-        template.setdefault("schedulingPolicy", {})
 
 
 def group_causes(kind: ServedKind, obj: Object, old: Object | None) -> Causes:
