@@ -114,14 +114,18 @@ _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 _JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
 
 
+#: how pods are replaced, by kind
+_ROLLING = {"DaemonSet": {"maxUnavailable": 1, "maxSurge": 0}, "Deployment": {"maxUnavailable": "25%", "maxSurge": "25%"}}
+_ROLLING |= {"StatefulSet": {"partition": 0}}
+
+
 def default_workload(obj: Object) -> None:
     """Fill in the pod template, and how the pods are replaced."""
     spec = obj["spec"]
     default_spec(spec["template"]["spec"])
     for way in ("strategy", "updateStrategy"):
         if way in spec and spec[way]["type"] == "RollingUpdate":
-            rolling = shape_of(f"apps.v1.{obj['kind']}Spec").fields[way].fields["rollingUpdate"]
-            set_defaults(rolling, spec[way].setdefault("rollingUpdate", {}))
+            fill(spec[way], {"rollingUpdate": _ROLLING[obj["kind"]]})
 
 
 def default_controller(obj: Object) -> None:
