@@ -75,7 +75,7 @@ class OwnerGraph:
             owner = self.owner(reference, namespace)
             if kind is not None and owner is None:
                 found.gone.append(reference)
-            elif owner is not None and waits(self._object(owner)):
+            elif owner is not None and waits(self.object(owner)):
                 found.waiting.append(reference)
             else:
                 found.living.append(reference)
@@ -100,17 +100,17 @@ class OwnerGraph:
             one = todo.pop()
             if one == holder:
                 return True
-            if waits(self._object(one)):
+            if waits(self.object(one)):
                 further = [each for each in self._holders(one) if each not in seen]
                 seen.update(further)
                 todo += further
         return False
 
     def _holders(self, owner: Place) -> Iterator[Place]:
-        uid = self._object(owner)["metadata"]["uid"]
-        return (place for place in self.of(uid) if _blocks(self._object(place), uid))
+        uid = self.object(owner)["metadata"]["uid"]
+        return (place for place in self.of(uid) if _blocks(self.object(place), uid))
 
-    def _object(self, place: Place) -> Object:
+    def object(self, place: Place) -> Object:
         obj = self._find(place)
         assert obj is not None
         return obj
@@ -171,7 +171,7 @@ class GarbageCollector:
         namespace = place[1][0]
         for reference in before:
             owner = self._ownership.owner(reference, namespace)
-            if owner is not None and waits(self._object(owner)):
+            if owner is not None and waits(self._ownership.object(owner)):
                 self.note(self._let_go, owner)
         if after and len(self._ownership.owners(after, namespace).living) < len(after):
             self.note(self._collect, place)
@@ -256,7 +256,7 @@ class GarbageCollector:
             self.unfinalize(place, obj, FOREGROUND)
 
     def _orphan(self, place: Place, uid: str) -> None:
-        obj = self._object(place)
+        obj = self._ownership.object(place)
         kept = [reference for reference in obj["metadata"].get("ownerReferences") or () if reference["uid"] != uid]
         self._write(place, obj | {"metadata": obj["metadata"] | {"ownerReferences": kept}})
 
@@ -270,7 +270,9 @@ class GarbageCollector:
         if found is None:
             return
         pods = list(self._of_kind("pods", namespace))
-        staying = (place for place in pods or self._inside(namespace) if not self._object(place)["metadata"].get("deletionTimestamp"))
+        staying = (
+            place for place in pods or self._inside(namespace) if not self._ownership.object(place)["metadata"].get("deletionTimestamp")
+        )
         some = list(islice(staying, DELETED_AT_ONCE))
         gone = sum(self._goes(place) for place in some)
         if gone and (pods or len(some) == DELETED_AT_ONCE):
@@ -286,7 +288,7 @@ class GarbageCollector:
         name = namespace["metadata"]["name"]
         inside = list(self._inside(name))
         remaining = Counter(storage for storage, _ in inside)
-        finalizers = Counter(each for place in inside for each in self._object(place)["metadata"].get("finalizers") or ())
+        finalizers = Counter(each for place in inside for each in self._ownership.object(place)["metadata"].get("finalizers") or ())
         old = (namespace.get("status") or {}).get("conditions") or []
         new = deletion_conditions(remaining, finalizers, old, rfc3339(self._store.now()))
         before, after = ([(each["type"], each["status"]) for each in conditions] for conditions in (old, new))
@@ -317,11 +319,6 @@ class GarbageCollector:
 
     def _find(self, place: Place) -> Object | None:
         return self._store.storage.get(*place)
-
-    def _object(self, place: Place) -> Object:
-        obj = self._find(place)
-        assert obj is not None
-        return obj
 
     def _kind(self, place: Place) -> ServedKind:
         return self._store.kind(place[0])

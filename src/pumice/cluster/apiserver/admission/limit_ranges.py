@@ -74,22 +74,16 @@ def _outside_range(complaints: list[str]) -> AdmissionRefusal | None:
 
 
 def _complaints(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    for name, bound in (limit.get("min") or {}).items():
-        for word, asked in (("request", requests), ("limit", limits)):
-            text = f"minimum {name} usage per {limit['type']} is {bound}"
-            if name not in asked:
-                if word == "request":
-                    yield f"{text}.  No request is specified"
-            elif asked[name] < quantity(bound).milli:
-                yield f"{text}, but {word} is {_text(name, asked)}"
-    for name, bound in (limit.get("max") or {}).items():
-        for word, asked in (("limit", limits), ("request", requests)):
-            text = f"maximum {name} usage per {limit['type']} is {bound}"
-            if name not in asked:
-                if word == "limit":
-                    yield f"{text}.  No limit is specified"
-            elif asked[name] > quantity(bound).milli:
-                yield f"{text}, but {word} is {_text(name, asked)}"
+    sides = {"request": requests, "limit": limits}
+    for field, most, words in (("min", "minimum", ("request", "limit")), ("max", "maximum", ("limit", "request"))):
+        for name, bound in (limit.get(field) or {}).items():
+            text = f"{most} {name} usage per {limit['type']} is {bound}"
+            for word in words:
+                asked, least = sides[word].get(name), quantity(bound).milli
+                if asked is None and word == words[0]:
+                    yield f"{text}.  No {word} is specified"
+                elif asked is not None and (asked < least if field == "min" else asked > least):
+                    yield f"{text}, but {word} is {_text(name, sides[word])}"
     for name, ratio in (limit.get("maxLimitRequestRatio") or {}).items():
         text = f"{name} max limit to request ratio per {limit['type']} is {ratio}, but"
         if not requests.get(name):

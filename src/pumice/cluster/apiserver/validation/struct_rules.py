@@ -25,7 +25,6 @@ from pumice.cluster.apiserver.validation.group_checks import job_scheduling_caus
 from pumice.cluster.apiserver.validation.ip_rules import fault_of_cidr, fault_of_ip, is_within, special_faults
 from pumice.cluster.apiserver.validation.name_rules import misnamed, named, named_object
 from pumice.cluster.apiserver.validation.resource_rules import pod_resource_causes
-from pumice.cluster.apiserver.validation.service_rules import source_range_causes
 
 Between = Callable[[Object, Object | None], Causes]  #: of a struct and what it was before: what is wrong between its fields
 _ZERO = {"string": "", "int32": 0, "int64": 0, "bool": False, "list": (), "map": {}}
@@ -96,7 +95,7 @@ def _shown_field(struct: str, owner: Object, field: str) -> str:
 _CALLED = (
     *(ceil, compact, duplicates, fault_of_cidr, fault_of_ip, is_within, log2, named, named_object, repeated, special_faults),
     *(job_rules.on_failure, job_rules.success_causes, job_scheduling_causes, quota_rules.limit_causes, quota_rules.quota_causes),
-    *(object_checks.is_time_zone, object_checks.restart_causes, object_checks.selection_causes, pod_resource_causes, source_range_causes),
+    *(object_checks.is_time_zone, object_checks.restart_causes, object_checks.selection_causes, pod_resource_causes),
     *(
         secret_checks.key_causes,
         secret_checks.secret_value_causes,
