@@ -19,7 +19,7 @@ from pumice.cluster.apiserver.openapi.v3 import document
 from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.scheme.conversion import stored
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
-from pumice.cluster.apiserver.strategies import strategy_of
+from pumice.cluster.apiserver.strategies import default
 from pumice.cluster.apiserver.subresource_writes import causes_of
 from pumice.cluster.apiserver.tables.table import table
 from pumice.cluster.apiserver.validation import older_rules
@@ -48,7 +48,7 @@ def test_validation_says_what_kubernetes_says(case: dict[str, Any]) -> None:
     for state in (case["object"], case.get("old")):
         states.append(stored(kind, clone(state)) if state else None)
         if state:
-            strategy_of(kind).default(states[-1])
+            default(kind, states[-1])
     found = metadata_causes(kind, states[0]["metadata"], None) + older_rules.causes(kind.shape, *states)
     found += causes_of(kind, *states, "")
     assert sorted(f"{field}: {text}" for field, text in found) == sorted(" ".join(text.split()) for text in case["errors"])

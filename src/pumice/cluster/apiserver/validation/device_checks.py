@@ -11,14 +11,13 @@ from pumice.api.quantity import quantity
 from pumice.api.structs import encode
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.validation import older_rules
-from pumice.cluster.apiserver.validation.declared_rules import causes, internal, plain
+from pumice.cluster.apiserver.validation.declared_rules import causes, internal
+from pumice.cluster.apiserver.validation.device_rules import LONGEST, expression_causes, pool_causes, qualified, skipping_causes
 from pumice.cluster.apiserver.validation.field_rules import Causes, duplicates, forbidden, invalid, required
 from pumice.cluster.apiserver.validation.label_rules import annotation_causes, label_causes
-from pumice.cluster.apiserver.validation.name_rules import misnamed, named
+from pumice.cluster.apiserver.validation.name_rules import named
 
-_LONGEST = 10 * 1024  #: bytes of an expression, and of parameters
 _NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
-_OWN = "kubernetes.io/"
 
 
 def default_claim(claim: Object) -> None:
@@ -73,14 +72,9 @@ def _spec(obj: Object) -> Object:
 def _claim(devices: Object, place: str) -> Causes:
     names, found, constrained = _request_names(devices), Causes(), set[tuple[str, str]]()
     for index, constraint in enumerate(devices.get("constraints") or ()):
-        at, attributes = f"{place}.constraints[{index}]", [each for each in ("matchAttribute", "distinctAttribute") if constraint.get(each)]
-        found += _references(constraint, names, at)
-        for each in attributes:
-            found += qualified(constraint[each], f"{at}.{each}", ("prefix", "name"))
-            constrained |= {(name, constraint[each]) for name in constraint.get("requests") or [""]}
-        if not attributes:
-            text = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
-            found.append((at, f"Required value: {text}"))
+        found += _references(constraint, names, f"{place}.constraints[{index}]")
+        for each in ("matchAttribute", "distinctAttribute"):
+            constrained |= {(name, constraint[each]) for name in constraint.get("requests") or [""] if constraint.get(each)}
     for index, request in enumerate(devices.get("requests") or ()):
         found += _request(request, f"{place}.requests[{index}]", constrained)
     return found + _configurations(devices.get("config") or (), f"{place}.config", names)
@@ -105,32 +99,17 @@ def _reference(name: str, names: Set[str], place: str) -> Causes:
 
 
 def _request(request: Object, place: str, constrained: Set[tuple[str, str]]) -> Causes:
-    ways, several = [each for each in ("exactly", "firstAvailable") if request.get(each)], "but multiple fields are set"
-    rule, name = "exactly one of `exactly` or `firstAvailable` is required", str(request.get("name"))
-    if len(ways) != 1:
-        return [(place, f"Invalid value: null: {rule}, {several}" if ways else f"Required value: {rule}")]
-    if "exactly" in ways:
-        return _way(request["exactly"], f"{place}.exactly", {attribute for of, attribute in constrained if of in ("", name)})
+    """The causes for refusing the attributes that a request derives."""
+    name, alternatives = str(request.get("name")), request.get("firstAvailable") or ()
+    if ("exactly" in request) is bool(alternatives):
+        return []
+    ways = [(f"{place}.firstAvailable[{index}]", way, ("", name, f"{name}/{way.get('name')}")) for index, way in enumerate(alternatives)]
+    ways = ways or [(f"{place}.exactly", request["exactly"], ("", name, name))]
     found: Causes = []
-    for index, way in enumerate(request["firstAvailable"]):
-        mine = ("", name, f"{name}/{way.get('name')}")
-        found += _way(way, f"{place}.firstAvailable[{index}]", {attribute for of, attribute in constrained if of in mine})
+    for at, way, mine in ways:
+        attributes = {attribute for of, attribute in constrained if of in mine}
+        found += _derived(way.get("derivedAttributes") or (), f"{at}.derivedAttributes", attributes)
     return found
-
-
-def _way(way: Object, place: str, constrained: Set[str]) -> Causes:
-    found, count, mode = Causes(), way.get("count", 0), way.get("allocationMode", "")
-    if mode == "All" and count:
-        found.append(invalid(f"{place}.count", count, "must not be specified when allocationMode is 'All'"))
-    elif mode == "ExactCount" and count <= 0:
-        found.append(invalid(f"{place}.count", count, "must be greater than zero"))
-    for index, toleration in enumerate(way.get("tolerations") or ()):
-        at, value = f"{place}.tolerations[{index}].value", toleration.get("value") or ""
-        if toleration.get("operator") == "Exists" and value:
-            found.append(invalid(at, value, "must be empty for operator `Exists`"))
-        elif toleration.get("operator") == "Equal":
-            found += named("value", value, at)
-    return found + _selectors(way, place) + _derived(way.get("derivedAttributes") or (), f"{place}.derivedAttributes", constrained)
 
 
 def _derived(attributes: Sequence[Object], place: str, constrained: Set[str]) -> Causes:
@@ -143,27 +122,8 @@ def _derived(attributes: Sequence[Object], place: str, constrained: Set[str]) ->
         if name:
             found += qualified(name, f"{at}.name", ("prefix", "name"))
         if attribute.get("expression"):
-            found += _expression(attribute["expression"], f"{at}.expression", is_derived=True)
+            found += expression_causes(attribute["expression"], f"{at}.expression", is_derived=True)
     return found
-
-
-def _selectors(obj: Object, place: str) -> Causes:
-    found: Causes = []
-    for index, selector in enumerate(obj.get("selectors") or ()):
-        if selector.get("cel"):
-            found += _expression(selector["cel"].get("expression", ""), f"{place}.selectors[{index}].cel.expression")
-    return found
-
-
-def _expression(text: str, place: str, *, is_derived: bool = False) -> Causes:
-    from pumice.api import device_expressions  # it takes 0.1 s; most clusters have no devices
-
-    if len(text.encode()) > _LONGEST:
-        return [(place, f"Too long: may not be more than {_LONGEST} bytes")]
-    fault = device_expressions.derivation(text) if is_derived else device_expressions.selection(text)
-    if not isinstance(fault, str):
-        return []
-    return [invalid(place, text, fault if fault.startswith("must evaluate") else f"compilation failed: {fault}")]
 
 
 def _configurations(stated: Iterable[Object], place: str, names: Set[str]) -> Causes:
@@ -173,8 +133,8 @@ def _configurations(stated: Iterable[Object], place: str, names: Set[str]) -> Ca
         at, parameters = f"{place}[{index}].opaque.parameters", (each.get("opaque") or {}).get("parameters")
         if each.get("opaque") and parameters is None:
             found.append(required(at))
-        elif len(encode(parameters)) > _LONGEST:
-            found.append((at, f"Too long: may not be more than {_LONGEST} bytes"))
+        elif len(encode(parameters)) > LONGEST:
+            found.append((at, f"Too long: may not be more than {LONGEST} bytes"))
         elif each.get("opaque") and not isinstance(parameters, dict):
             found.append((at, 'Invalid value: "<value omitted>": must be a valid JSON object'))
     return found
@@ -183,23 +143,9 @@ def _configurations(stated: Iterable[Object], place: str, names: Set[str]) -> Ca
 def class_causes(device_class: Object, old: Object | None) -> Causes:
     spec, before = _spec(device_class), _spec(old or {})
     found = declared("DeviceClass", device_class, old, "spec")
-    if spec.get("selectors") != before.get("selectors"):
-        found += _selectors(spec, "spec")
     if spec.get("config") != before.get("config"):
         found += _configurations(spec.get("config") or (), "spec.config", set())
-    if name := spec.get("extendedResourceName"):
-        found += [invalid("spec.extendedResourceName", name, text) for text in _no_extended_resource(name)]
     return found
-
-
-def _no_extended_resource(name: str) -> Iterator[str]:
-    if "/" not in name:
-        yield "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
-    elif _OWN in name:
-        yield f'must not have "{_OWN}" domain'
-    if name.startswith("requests."):
-        yield 'must not have "requests." prefix'
-    yield from misnamed("label", f"requests.{name}")
 
 
 def taint_rule_causes(rule: Object, old: Object | None) -> Causes:
@@ -267,27 +213,6 @@ def charge_causes(pod: Object, old: Object) -> Causes:
     return found
 
 
-def qualified(name: str, place: str, words: tuple[str, str] = ("the domain", "the name")) -> Causes:
-    """The causes for refusing the name of an attribute or capacity. `words`: what its parts are called where a domain is a must."""
-    is_full, parts, found = words[0] == "prefix", name.split("/"), Causes()
-    if len(parts) == 2:
-        found += [(place, f'Invalid value: "": {word} must not be empty') for word, part in zip(words, parts, strict=True) if not part]
-        found += list(plain(("format=anycase", "bytes=63"), parts[0], place)) if parts[0] else []
-    if len(parts) == 1 or (len(parts) == 2 and parts[1]):
-        found += list(plain(("format=identifier", "bytes=32"), parts[-1], place))
-    if is_full and len(parts) == 1:
-        text = "a fully qualified name must be a domain and a name separated by a slash"
-        found.append(invalid(place, name, text))
-    return found
-
-
-def pool_causes(name: str, place: str) -> Causes:
-    if not name:
-        return [required(place)]
-    too_long = list(plain(("bytes=253",), name, place))
-    return too_long + [cause for part in name.split("/") for cause in named("long", part, place)]
-
-
 def binding_causes(device: Object, place: str) -> Causes:
     fields = ("bindingConditions", "bindingFailureConditions")
     wanted, failing = (device.get(field) or [] for field in fields)
@@ -300,13 +225,6 @@ def binding_causes(device: Object, place: str) -> Causes:
         if is_other and not is_there:
             found.append((f"{place}.{field}", f"Invalid value: null: {field} are required to use {other}"))
     return found
-
-
-def skipping_causes(operations: Sequence[str], place: str) -> Causes:
-    if "NodePrepareResources" not in operations or {"NodeUnprepareResources", "*"} & set(operations):
-        return []
-    text = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped"
-    return [invalid(place, operations, text)]
 
 
 def node_resource_causes(name: str, place: str) -> Causes:

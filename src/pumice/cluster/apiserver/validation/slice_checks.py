@@ -5,21 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from pumice.api import Object
 from pumice.api.quantity import MOST, Quantity, format_bytes, format_milli, quantity
-from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
-from pumice.cluster.apiserver.validation.declared_rules import internal
-from pumice.cluster.apiserver.validation.device_checks import (
-    amounts,
-    binding_causes,
-    declared,
-    node_resource_causes,
-    pool_causes,
-    qualified,
-    skipping_causes,
-)
+from pumice.cluster.apiserver.validation.device_checks import amounts, binding_causes, declared, node_resource_causes
+from pumice.cluster.apiserver.validation.device_rules import chosen, qualified
 from pumice.cluster.apiserver.validation.field_rules import Causes, duplicates, forbidden, invalid, required
 from pumice.cluster.apiserver.validation.name_rules import named
 
-_WHERE = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 _LISTS = ("ints", "bools", "strings", "versions")
 _MOST_DEVICES, _MOST_ADVANCED = 128, 64  #: devices of a slice, also if one has a taint, consumes counters or has a list
 _MOST_NAMES, _MOST_VALUES = 32, 48  #: attributes and capacities of a device, and values of its attributes
@@ -28,15 +18,7 @@ _MOST_OPTIONS = 10  #: values of a request policy
 
 def slice_causes(published: Object, old: Object | None) -> Causes:
     spec, before = published.get("spec") or {}, (old or {}).get("spec") or {}
-    found = declared("ResourceSlice", published, old, "spec") + _pool(spec.get("pool") or {})
-    fixed = (("driver", spec, before), ("nodeName", spec, before), ("pool.name", spec.get("pool") or {}, before.get("pool") or {}))
-    for field, now, was in fixed if old is not None else ():
-        name = field.rpartition(".")[2]
-        if now.get(name) != was.get(name):
-            found.append(invalid(f"spec.{field}", now.get(name), "field is immutable"))
-    found += _selection(spec) + skipping_causes(spec.get("skipNodeOperations") or (), "spec.skipNodeOperations")
-    if "sharedCounters" in spec and "devices" in spec:
-        found.append(("spec", 'Invalid value: "": only one of `sharedCounters` or `devices` is allowed'))
+    found = declared("ResourceSlice", published, old, "spec")
     devices = spec.get("devices") or ()
     most = _MOST_ADVANCED if any(map(_is_advanced, devices)) else _MOST_DEVICES
     if len(devices) > most:
@@ -52,50 +34,6 @@ def slice_causes(published: Object, old: Object | None) -> Causes:
 def _is_advanced(device: Object) -> bool:
     lists = any(part in attribute for attribute in (device.get("attributes") or {}).values() for part in _LISTS)
     return bool(device.get("taints") or device.get("consumesCounters")) or lists
-
-
-def _pool(pool: Object) -> Causes:
-    found = pool_causes(pool.get("name", ""), "spec.pool.name")
-    if (count := pool.get("resourceSliceCount", 0)) <= 0:
-        found.append(invalid("spec.pool.resourceSliceCount", count, "must be greater than zero"))
-    if (generation := pool.get("generation", 0)) < 0:
-        found.append(invalid("spec.pool.generation", generation, "must be greater than or equal to zero"))
-    return found
-
-
-def _selection(spec: Object) -> Causes:
-    """The causes for refusing which nodes have the devices."""
-    found, which = _nodes(spec, "spec", "must be either unset or set to a non-empty string"), ", ".join(f"`{field}`" for field in _WHERE)
-    if len(terms := (spec.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()) != 1 and spec.get("nodeSelector") is not None:
-        shown = [internal(shape_of("core.v1.NodeSelectorTerm"), term) for term in terms]
-        found.append(invalid("spec.nodeSelector.nodeSelectorTerms", shown, "must have exactly one node selector term"))
-    if spec.get("perDeviceNodeSelection") is False:
-        found.append(("spec.perDeviceNodeSelection", "Invalid value: false: must be either unset or set to true"))
-    chosen = _chosen(spec, _WHERE)
-    if not chosen:
-        found.append(("spec", f"Required value: exactly one of {which} is required"))
-    elif len(chosen) > 1:
-        found.append(("spec", f"{_among(*chosen)}: exactly one of {which} is required, but multiple fields are set"))
-    return found
-
-
-def _nodes(obj: Object, place: str, unnamed: str) -> Causes:
-    found, name = Causes(), obj.get("nodeName")
-    if name == "":
-        found.append((f"{place}.nodeName", f'Invalid value: "": {unnamed}'))
-    elif name is not None:
-        found += named("long", name, f"{place}.nodeName")
-    if obj.get("allNodes") is False:
-        found.append((f"{place}.allNodes", "Invalid value: false: must be either unset or set to true"))
-    return found
-
-
-def _chosen(obj: Object, fields: Sequence[str]) -> list[str]:
-    return [field for field in fields if obj.get(field) or (field == "nodeSelector" and obj.get(field) is not None)]
-
-
-def _among(*chosen: str) -> str:
-    return f'Invalid value: "{{{", ".join(f"`{each}`" for each in chosen)}}}"'
 
 
 def _partition_type(spec: Object, devices: Sequence[Object]) -> Causes:
@@ -151,14 +89,18 @@ def _device(device: Object, place: str, *, each_by_itself: bool) -> Causes:
 
 def _node_of(device: Object, place: str, each_by_itself: bool) -> Causes:
     found, rule = Causes(), "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
-    stated, chosen = [field for field in _WHERE[:3] if field in device], _chosen(device, _WHERE[:3])
+    stated, which = [field for field in ("nodeName", "nodeSelector", "allNodes") if field in device], chosen(device)
     if not each_by_itself:
         only = "`nodeName`, `nodeSelector` and `allNodes` can only be set"
         return [(place, f"Invalid value: null: {only} if {rule}")] if stated else []
-    found += _nodes(device, place, "must not be empty")
-    if len(chosen) != 1:
+    if device.get("nodeName") == "":
+        found.append((f"{place}.nodeName", 'Invalid value: "": must not be empty'))
+    found += named("long", device["nodeName"], f"{place}.nodeName") if device.get("nodeName") else []
+    if device.get("allNodes") is False:
+        found.append((f"{place}.allNodes", "Invalid value: false: must be either unset or set to true"))
+    if len(which) != 1:
         text = f"exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when {rule}"
-        found.append((place, f"{_among(*chosen)}: {text}" if chosen else f"Required value: {text}"))
+        found.append((place, f'Invalid value: "{{{", ".join(which)}}}": {text}' if which else f"Required value: {text}"))
     return found
 
 
