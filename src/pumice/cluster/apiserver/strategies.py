@@ -25,8 +25,6 @@ from pumice.cluster.apiserver.validation import (
     device_checks,
     group_checks,
     object_checks,
-    pod_updates,
-    role_checks,
     slice_checks,
 )
 from pumice.cluster.apiserver.validation.field_rules import Causes, fill
@@ -99,6 +97,15 @@ def default_secret(secret: Object) -> None:
     if plain:
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
         secret["data"] = {**(secret.get("data") or {}), **encoded}
+
+
+def default_binding(binding: Object) -> None:
+    """Give references to roles, users and groups the API group of RBAC if they have none."""
+    if binding.get("roleRef"):
+        binding["roleRef"]["apiGroup"] = binding["roleRef"].get("apiGroup") or "rbac.authorization.k8s.io"
+    for subject in binding.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            subject["apiGroup"] = subject.get("apiGroup") or "rbac.authorization.k8s.io"
 
 
 def default_limit_range(limits: Object) -> None:
@@ -191,7 +198,7 @@ _WITH_STATUS = Strategy(begin=started())
 _WITHOUT_STATUS = Strategy(begin=_no_status)
 
 _TABLE = {
-    "pods": Strategy(pod_defaults.begin, pod_defaults.default_pod, pod_updates.causes),
+    "pods": Strategy(pod_defaults.begin, pod_defaults.default_pod, device_checks.charge_causes),
     "nodes": Strategy(default=default_node, causes=object_checks.node_causes),
     "namespaces": Strategy(started(phase="Active"), default_namespace, object_checks.namespace_causes),
     "services": Strategy(_no_status, default_service),
@@ -220,10 +227,8 @@ _TABLE = {
     "resourceclaimtemplates.resource.k8s.io": Strategy(
         _no_status, device_checks.default_claim_template, device_checks.claim_template_causes
     ),
-    "roles.rbac.authorization.k8s.io": Strategy(causes=role_checks.role_causes),
-    "clusterroles.rbac.authorization.k8s.io": Strategy(causes=role_checks.role_causes),
-    "rolebindings.rbac.authorization.k8s.io": Strategy(default=role_checks.default_binding, causes=role_checks.binding_causes),
-    "clusterrolebindings.rbac.authorization.k8s.io": Strategy(default=role_checks.default_binding, causes=role_checks.binding_causes),
+    "rolebindings.rbac.authorization.k8s.io": Strategy(default=default_binding),
+    "clusterrolebindings.rbac.authorization.k8s.io": Strategy(default=default_binding),
     policies.VALIDATING: Strategy(_no_status, causes=admission_checks.policy_causes),
     policies.MUTATING: Strategy(causes=admission_checks.policy_causes),
     **dict.fromkeys(policies.BINDINGS.values(), Strategy(causes=admission_checks.binding_causes)),

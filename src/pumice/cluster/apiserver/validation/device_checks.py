@@ -191,9 +191,9 @@ def _allocation(allocation: Object, names: Set[str]) -> Causes:
     return found + [(f"{at}.{place}", text) for place, text in by_node]
 
 
-def charge_causes(pod: Object, old: Object) -> Causes:
+def charge_causes(pod: Object, old: Object | None) -> Causes:
     """The causes for refusing what a pod says that its devices take of their node."""
-    status, before, field = pod.get("status") or {}, old.get("status") or {}, "nodeAllocatableResourceClaimStatuses"
+    status, before, field = pod.get("status") or {}, (old or pod).get("status") or {}, "nodeAllocatableResourceClaimStatuses"
     if status.get(field) == before.get(field):
         return []
     found = causes(shape_of("core.v1.PodStatus"), status, before, "status", frozenset(), field)

@@ -1,35 +1,31 @@
 """What may be changed in an existing pod, by a plain update, by `resize` and by `ephemeralcontainers`."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from pumice.api import Object
 from pumice.api.json_objects import clone
 from pumice.api.quantity import quantity
 from pumice.cluster.apiserver.pod_defaults import qos_class
-from pumice.cluster.apiserver.validation.device_checks import charge_causes
-from pumice.cluster.apiserver.validation.field_rules import Causes, forbidden, invalid, missing, outside
-from pumice.cluster.apiserver.validation.pod_spec import mount_causes, resource_causes
+from pumice.cluster.apiserver.validation.field_rules import Causes, forbidden, missing
+from pumice.cluster.apiserver.validation.pod_spec import resource_causes
 
-_CHANGEABLE = (
-    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
-    "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
-    "previously negative)"
-)
 _RESIZABLE = ("cpu", "memory")
 
 
-def causes(pod: Object, old: Object | None) -> Causes:
-    if old is None:
-        is_early = bool(pod["spec"].get("ephemeralContainers"))
-        early = [forbidden("spec.ephemeralContainers", "cannot be set on create")] if is_early else []
-        return early + mount_causes(pod["spec"], "spec")
-    spec, before = pod["spec"], old["spec"]
-    if spec == before:
-        return charge_causes(pod, old)
-    found: Causes = []
-    if _fixed(spec, before) != _fixed(before, before) or not _narrows(spec, before):
-        found.append(forbidden("spec", f"pod updates may not change fields other than {_CHANGEABLE}"))
-    return found + _deadline_causes(spec, before) + _toleration_causes(spec, before) + _gate_causes(spec, before)
+def may_become(spec: Object, before: Object) -> bool:
+    """Whether an update changes only fields that may change, and narrows where the pod may run only as it may."""
+    return spec == before or (_fixed(spec, before) == _fixed(before, before) and _narrows(spec, before))
+
+
+def may_tolerate(tolerations: Iterable[Object] | None, before: Iterable[Object] | None) -> bool:
+    """Whether tolerations are still those of before, but for how long they last."""
+
+    def lasting(toleration: Object) -> Object:
+        return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+    kept = [lasting(toleration) for toleration in tolerations or ()]
+    return all(lasting(toleration) in kept for toleration in before or ())
 
 
 def _fixed(spec: Object, before: Object) -> Object:
@@ -42,34 +38,6 @@ def _fixed(spec: Object, before: Object) -> Object:
     if before.get("terminationGracePeriodSeconds", 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
         fixed["terminationGracePeriodSeconds"] = before["terminationGracePeriodSeconds"]
     return fixed
-
-
-def _deadline_causes(spec: Object, before: Object) -> Causes:
-    """The causes for refusing a changed deadline. It may be set and made shorter, but not removed."""
-    seconds, was = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
-    place = "spec.activeDeadlineSeconds"
-    if seconds is None:
-        return [] if was is None else [(place, "Invalid value: null: must not update from a positive integer to nil value")]
-    if 0 < seconds < 2**31 and was is not None and seconds > was:
-        return [invalid(place, seconds, "must be less than or equal to previous value")]
-    return outside(place, seconds)
-
-
-def _toleration_causes(spec: Object, before: Object) -> Causes:
-    def lasting(toleration: Object) -> Object:
-        return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
-
-    kept = [lasting(toleration) for toleration in spec.get("tolerations") or ()]
-    if all(lasting(toleration) in kept for toleration in before.get("tolerations") or ()):
-        return []
-    return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
-
-
-def _gate_causes(spec: Object, before: Object) -> Causes:
-    gates = {gate["name"] for gate in before.get("schedulingGates", ())}
-    if all(gate["name"] in gates for gate in spec.get("schedulingGates", ())):
-        return []
-    return [forbidden("spec.schedulingGates", "only deletion is allowed, but found new scheduling gates")]
 
 
 def _narrows(spec: Object, before: Object) -> bool:

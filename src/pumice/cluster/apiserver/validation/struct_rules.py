@@ -18,7 +18,7 @@ from pumice.api import Object
 from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.scheme.schema import Shape
-from pumice.cluster.apiserver.validation import device_rules, job_rules, object_checks, pod_spec, quota_rules, secret_checks
+from pumice.cluster.apiserver.validation import device_rules, job_rules, object_checks, pod_spec, pod_updates, quota_rules, secret_checks
 from pumice.cluster.apiserver.validation.declared_rules import internal
 from pumice.cluster.apiserver.validation.field_rules import Causes, compact, duplicates, repeated
 from pumice.cluster.apiserver.validation.group_checks import job_scheduling_causes
@@ -93,6 +93,7 @@ def _shown_field(struct: str, owner: Object, field: str) -> str:
 
 
 _CALLED = (
+    *(pod_updates.may_become, pod_updates.may_tolerate),
     *(device_rules.chosen, device_rules.expression_causes, device_rules.no_extended_resource, device_rules.pool_causes),
     *(device_rules.qualified, device_rules.skipping_causes),
     *(ceil, compact, duplicates, fault_of_cidr, fault_of_ip, is_within, log2, named, named_object, repeated, special_faults),
