@@ -33,8 +33,3 @@ def test_rules_between_fields_name_fields_that_there_are(name: str) -> None:
             names = [node for node in nodes if isinstance(node, ast.Name)]
             bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
             assert {node.id for node in names} <= {*KNOWN, *bound, *shape.fields}, line
-
-
-def test_what_is_called_in_rules_is_used() -> None:
-    lines = [line for name in RULED for line in builtin_shapes.shape_of(name).between]
-    assert [name for name in struct_rules._NAMES if name[0] != "_" and not any(name in line for line in lines)] == []

@@ -6,25 +6,36 @@ If the condition holds, an object is refused with this text at this place; `.` i
 that is not there has the zero value that it has in Go, None if it is a pointer there. `a.b` is a field of a field, `this` the struct, `old`
 what it was before an update. A condition that begins with `for` is asked of each item. In a text, `{}` is the value at the place, and `{a}`
 that of a. A place `*function(...)`, without a text, stands for all causes that the function finds. `! as STRUCT`: the rules of another
-struct hold as well.
+struct hold as well. Conditions are expressions of Python, and the rules of a struct become one function when they are first asked for.
 """
 
 import ast
 from collections.abc import Callable, Sequence
 from math import ceil, log2
+from types import ModuleType
 from typing import Any
 
 from pumice.api import Object
 from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.scheme.schema import Shape
-from pumice.cluster.apiserver.validation import device_rules, job_rules, object_checks, pod_spec, pod_updates, quota_rules, secret_checks
+from pumice.cluster.apiserver.validation import (
+    device_rules,
+    field_rules,
+    group_checks,
+    ip_rules,
+    job_rules,
+    label_rules,
+    name_rules,
+    object_checks,
+    pod_spec,
+    pod_updates,
+    quota_rules,
+    resource_rules,
+    secret_checks,
+)
 from pumice.cluster.apiserver.validation.declared_rules import internal
-from pumice.cluster.apiserver.validation.field_rules import Causes, compact, duplicates, repeated
-from pumice.cluster.apiserver.validation.group_checks import job_scheduling_causes
-from pumice.cluster.apiserver.validation.ip_rules import fault_of_cidr, fault_of_ip, is_within, special_faults
-from pumice.cluster.apiserver.validation.name_rules import misnamed, named, named_object
-from pumice.cluster.apiserver.validation.resource_rules import pod_resource_causes
+from pumice.cluster.apiserver.validation.field_rules import Causes, compact
 
 Between = Callable[[Object, Object | None], Causes]  #: of a struct and what it was before: what is wrong between its fields
 _ZERO = {"string": "", "int32": 0, "int64": 0, "bool": False, "list": (), "map": {}}
@@ -92,34 +103,16 @@ def _shown_field(struct: str, owner: Object, field: str) -> str:
     return compact(internal(shape, value) if shape.kind == "struct" and value is not None else value)
 
 
-_CALLED = (
-    *(pod_updates.may_become, pod_updates.may_tolerate),
-    *(device_rules.chosen, device_rules.expression_causes, device_rules.no_extended_resource, device_rules.pool_causes),
-    *(device_rules.qualified, device_rules.skipping_causes),
-    *(ceil, compact, duplicates, fault_of_cidr, fault_of_ip, is_within, log2, named, named_object, repeated, special_faults),
-    *(job_rules.on_failure, job_rules.success_causes, job_scheduling_causes, quota_rules.limit_causes, quota_rules.quota_causes),
-    *(object_checks.is_time_zone, object_checks.restart_causes, object_checks.selection_causes, pod_resource_causes),
-    *(
-        secret_checks.key_causes,
-        secret_checks.secret_value_causes,
-        pod_spec.claim_causes,
-        pod_spec.container_causes,
-        pod_spec.mount_causes,
-        pod_spec.resource_causes,
-        pod_spec.responder_causes,
-    ),
-)
-_NAMES = {called.__name__: called for called in _CALLED} | {
-    "FIELDS_OF_PODS": pod_spec.FIELDS_OF_PODS,
+#: whose functions and constants conditions may name
+_MODULES: tuple[ModuleType, ...] = (device_rules, field_rules, group_checks, ip_rules, job_rules, label_rules, name_rules, object_checks)
+_MODULES += (pod_spec, pod_updates, quota_rules, resource_rules, secret_checks)
+_NAMES = {name: value for module in _MODULES for name, value in vars(module).items() if name[0] != "_"} | {
     "FLOW_VERBS": {"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch", "*"},
-    "HANDLERS": pod_spec.HANDLERS,
     "METRIC_SOURCES": ("object", "external", "pods", "resource", "containerResource"),
-    "SECRET_KEYS": secret_checks.SECRET_KEYS,
-    "SHARED_SYSCTLS": pod_spec.SHARED_SYSCTLS,
-    "SYSCTL": pod_spec.SYSCTL,
     "SYSTEM_CLASSES": SYSTEM_CLASSES,
+    "ceil": ceil,
     "expressions": _expressions,
-    "misnamed": misnamed,
+    "log2": log2,
     "shown": _shown,
     "shown_field": _shown_field,
 }
