@@ -386,3 +386,12 @@ def test_an_autoscaler_has_a_metric_and_states_its_scaling_whole() -> None:
     assert [found["behavior"][way]["selectPolicy"] for way in ("scaleUp", "scaleDown")] == ["Min", "Max"]
     old = made.kinds.at("autoscaling", "v1", "horizontalpodautoscalers")
     assert old is not None and made.get(old, "h", "default")["spec"]["targetCPUUtilizationPercentage"] == 80
+
+
+def test_defaults_of_a_struct_hold_wherever_it_stands() -> None:
+    made = store()
+    hook = {"preStop": {"httpGet": {"port": 80}}}
+    template = {"metadata": {"name": "t"}, "template": {"spec": {"containers": [{"name": "c", "image": "i", "lifecycle": hook}]}}}
+    spec = made.create("podtemplates", template, "default")["template"]["spec"]
+    assert spec["restartPolicy"] == "Always"
+    assert spec["containers"][0]["lifecycle"]["preStop"]["httpGet"] == {"port": 80, "path": "/", "scheme": "HTTP"}
