@@ -21,8 +21,6 @@ from pumice.cluster.apiserver.validation.field_rules import (
 from pumice.cluster.apiserver.validation.label_rules import selector_causes
 from pumice.cluster.apiserver.validation.pod_spec import mount_causes
 
-_STRATEGIES = ("Recreate", "RollingUpdate")
-
 
 def node_causes(node: Object, old: Object | None) -> Causes:
     found: Causes = []
@@ -46,12 +44,15 @@ def namespace_causes(namespace: Object, old: Object | None) -> Causes:
 
 def workload_causes(workload: Object, old: Object | None) -> Causes:
     spec = workload["spec"]
-    selector, found = spec.get("selector"), Causes()
+    selector, pod, found = spec.get("selector"), spec["template"]["spec"], Causes()
     if selector is None or (workload["kind"] == "ReplicationController" and not selector):
         return missing("spec", spec, "selector")
     if old is not None and workload["kind"] != "ReplicationController" and selector != old["spec"].get("selector"):
         found.append(invalid("spec.selector", selector, "field is immutable"))
-    found += _rollout_causes(workload, old)
+    found += unsupported("spec.template.spec.restartPolicy", pod.get("restartPolicy"), ("Always",))
+    if "activeDeadlineSeconds" in pod:
+        among = "ReplicaSet" if workload["kind"] == "Deployment" else workload["kind"]
+        found.append(forbidden("spec.template.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {among} is not Supported"))
     labels = spec["template"]["metadata"].get("labels") or {}
     plain = workload["kind"] == "ReplicationController"
     unreadable = [] if plain else selector_causes(selector, "spec.selector")
@@ -63,46 +64,7 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
         return found + unreadable
     found += _unselected({"matchLabels": selector} if plain else selector, labels)
     claims = ((claim.get("metadata") or {}).get("name") for claim in spec.get("volumeClaimTemplates") or ())
-    return found + mount_causes(spec["template"]["spec"], "spec.template.spec", claims)
-
-
-_CHANGEABLE = (
-    "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
-    "'minReadySeconds'"
-)
-
-
-def _rollout_causes(workload: Object, old: Object | None) -> Causes:
-    """The causes for refusing how a workload rolls out, what its pods may not have, and changes that nothing would follow."""
-    kind, spec = workload["kind"], workload["spec"]
-    pod, place = spec["template"]["spec"], "spec.template.spec"
-    found = unsupported(f"{place}.restartPolicy", pod.get("restartPolicy"), ("Always",))
-    if "activeDeadlineSeconds" in pod:
-        among = "ReplicaSet" if kind == "Deployment" else kind
-        found.append(forbidden(f"{place}.activeDeadlineSeconds", f"activeDeadlineSeconds in {among} is not Supported"))
-    rolling = (spec.get("strategy") or spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
-    surge, unavailable = (rolling.get(field) in (0, "0%") for field in ("maxSurge", "maxUnavailable"))
-    if kind == "Deployment":
-        way, strategy = "spec.strategy.rollingUpdate", internal(shape_of("apps.v1.DeploymentStrategy"), spec["strategy"])
-        found += unsupported("spec.strategy", strategy, _STRATEGIES) if strategy["Type"] not in _STRATEGIES else []
-        if spec["strategy"]["type"] == "Recreate" and "rollingUpdate" in spec["strategy"]:
-            found.append(forbidden(way, "may not be specified when strategy `type` is 'Recreate'"))
-        elif surge and unavailable:
-            found.append((f"{way}.maxUnavailable", "Invalid value: 0: may not be 0 when `maxSurge` is 0"))
-        if spec.get("progressDeadlineSeconds", 600) <= spec.get("minReadySeconds", 0):
-            found.append(invalid("spec.progressDeadlineSeconds", spec["progressDeadlineSeconds"], "must be greater than minReadySeconds"))
-    if kind == "DaemonSet" and rolling:
-        way = "spec.updateStrategy.rollingUpdate"
-        if surge and unavailable:
-            found.append(required(f"{way}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
-        elif not surge and not unavailable:
-            found.append(invalid(f"{way}.maxSurge", rolling.get("maxSurge"), "may not be set when maxUnavailable is non-zero"))
-    if kind == "StatefulSet" and old is not None:
-        free = {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "selector"}
-        free.add("persistentVolumeClaimRetentionPolicy")
-        if any(spec.get(field) != old["spec"].get(field) for field in {*spec, *old["spec"]} - free):
-            found.append(forbidden("spec", f"updates to statefulset spec for fields other than {_CHANGEABLE} are forbidden"))
-    return found
+    return found + mount_causes(pod, "spec.template.spec", claims)
 
 
 def restart_causes(pod: Object, place: str) -> Causes:
