@@ -12,7 +12,7 @@ from pumice.api.kinds import group_of
 from pumice.cluster.apiserver.decoding import WrongType, conformed, schema_causes
 from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
-from pumice.cluster.apiserver.strategies import strategy_of
+from pumice.cluster.apiserver.strategies import default, strategy_of
 from pumice.cluster.apiserver.validation import older_rules
 
 _UID = "00000000-0000-0000-0000-000000000000"  #: stands for the uid that a server would give
@@ -28,7 +28,7 @@ def why_refused(workload: Object) -> str:
     copy["metadata"]["uid"] = _UID
     strategy = strategy_of(kind)
     strategy.begin(copy)
-    strategy.default(copy)
+    default(kind, copy)
     causes = schema_causes(kind, copy, None) or strategy.causes(copy, None) + older_rules.causes(kind.shape, copy, None)
     return "; ".join(f"{field}: {text}" for field, text in causes)
 
