@@ -24,7 +24,7 @@ from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.scheme.conversion import Converter
 from pumice.cluster.apiserver.scheme.crd_rules import definition_rule_causes, rules_of
 from pumice.cluster.apiserver.scheme.kinds import ALL_VERBS, Scale, ServedKind, priority_of
-from pumice.cluster.apiserver.scheme.structural_checks import schema_causes, version_causes
+from pumice.cluster.apiserver.scheme.structural_checks import schema_causes, selectable_causes
 from pumice.cluster.apiserver.scheme.structural_schema import Findings, root_shape, settle
 from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.cluster.apiserver.tables.table import custom_columns
@@ -110,8 +110,6 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"  #: the finalizer that a deleted definition has until its objects are gone
 DELETED_AT_ONCE = 100
 BUILT_IN_GROUPS = frozenset(kind.group for kind in builtin_kinds())
-_APPROVAL = "api-approved.kubernetes.io"
-_PROTECTED = ("k8s.io", "kubernetes.io")
 
 
 class CustomKinds:
@@ -272,7 +270,7 @@ def complete(definition: Object) -> None:
 
 
 def definition_causes(definition: Object, old: Object | None) -> Causes:
-    """What is wrong with a definition: pairs of a field's path and a sentence."""
+    """What is wrong with a definition: pairs of a field's path and a sentence. Other rules are in the tables of types."""
     spec, name = definition.get("spec") or {}, definition["metadata"].get("name")
     names: dict[str, Any] = spec.get("names") or {}
     causes = missing("spec", spec, "group", "scope", "versions") + missing("spec.names", names, "plural", "kind")
@@ -293,49 +291,5 @@ def definition_causes(definition: Object, old: Object | None) -> Causes:
             causes.append((path, "Required value: schemas are required"))
         else:
             causes += definition_rule_causes(schema, path) + schema_causes(schema, path)
-        causes += version_causes(version, f"spec.versions[{index}]")
-    if spec.get("preserveUnknownFields"):
-        text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
-        causes.append(("spec.preserveUnknownFields", f"Invalid value: true: {text}"))
-    causes += _approval_causes(definition)
-    if old is not None and is_established(old):
-        causes += [
-            (f"spec.{path}", f'Invalid value: "{new}": field is immutable')
-            for path, new, before in (
-                ("group", spec["group"], old["spec"]["group"]),
-                ("scope", spec["scope"], old["spec"]["scope"]),
-                ("names.plural", names["plural"], old["spec"]["names"]["plural"]),
-                ("names.kind", names["kind"], old["spec"]["names"]["kind"]),
-            )
-            if new != before
-        ]
-    return causes + _conversion_causes(spec.get("conversion") or {})
-
-
-def _conversion_causes(conversion: Object) -> Causes:
-    strategy, webhook = conversion.get("strategy", "None"), conversion.get("webhook") or {}
-    if strategy not in ("None", "Webhook"):
-        return unsupported("spec.conversion.strategy", strategy, ("None", "Webhook"))
-    if strategy == "None":
-        return [("spec.conversion.webhook", "Forbidden: should not be set when strategy is not set to Webhook")] if webhook else []
-    client = webhook.get("clientConfig") or {}
-    causes = []
-    if bool(client.get("url")) == bool(client.get("service")):
-        causes.append(("spec.conversion.webhook.clientConfig", "Required value: exactly one of url or service is required"))
-    if "v1" not in (webhook.get("conversionReviewVersions") or ()):
-        text = "Invalid value: must include v1, the only version of reviews here"
-        causes.append(("spec.conversion.webhook.conversionReviewVersions", text))
+        causes += list(selectable_causes(version, f"spec.versions[{index}]"))
     return causes
-
-
-def _approval_causes(definition: Object) -> Causes:
-    """What is wrong with the approval annotation, which definitions in the protected groups of the Kubernetes community must have."""
-    group, approval = definition["spec"]["group"], (definition["metadata"].get("annotations") or {}).get(_APPROVAL)
-    if not any(group == suffix or group.endswith(f".{suffix}") for suffix in _PROTECTED):
-        return []
-    field, rule = f"metadata.annotations[{_APPROVAL}]", f'protected groups must have approval annotation "{_APPROVAL}"'
-    if not approval:
-        return [(field, f"Required value: {rule}")]
-    if approval.startswith(("https://", "http://", "unapproved")):
-        return []
-    return [(field, f'Invalid value: "{approval}": {rule} with a URL or a reason that begins with "unapproved"')]

@@ -1,5 +1,5 @@
-"""What is wrong with a version of a definition: its schema must be structural, as apiextensions.k8s.io/v1 requires, and its subresources,
-columns and selectable fields must name paths.
+"""What is wrong with a version of a definition: its schema must be structural, as apiextensions.k8s.io/v1 requires, and its selectable
+fields must name paths.
 
 A schema is structural if it states the type of each value, and if what it demands in `allOf`, `anyOf`, `oneOf` and `not` is about fields
 that it has outside of them.
@@ -11,12 +11,10 @@ from pumice.api import Object
 from pumice.api.json_objects import clone
 from pumice.api.regular_expressions import PatternError, pattern
 from pumice.cluster.apiserver.scheme.structural_schema import EMBEDDED, INT_OR_STRING, PRESERVE, Findings, settle
-from pumice.cluster.apiserver.validation.field_rules import Cause, Causes, forbidden, invalid, missing, repeated, unsupported
+from pumice.cluster.apiserver.validation.field_rules import Cause, Causes, forbidden, invalid, repeated, unsupported
 
 _LIST_TYPE, _KEYS, _MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_COLUMN_TYPES = "boolean,date,integer,number,string"
-_FORMATS = "byte,date,date-time,double,float,int32,int64,password"
 _NEVER = ("$ref", "id", "patternProperties", "additionalItems", "definitions", "dependencies")
 #: the fields that must not be inside of allOf, anyOf, oneOf and not, and what they must be there
 _OUTSIDE = {"additionalProperties": "undefined", "default": "undefined", "description": "empty", "nullable": "false", "title": "empty"}
@@ -145,44 +143,8 @@ def _default(schema: Object, path: str) -> Iterator[Cause]:
     yield from ((path, text) for _, text in (*found.wrong_types, *found.causes))
 
 
-def version_causes(version: Object, path: str) -> Causes:
-    """What is wrong with the subresources, columns and selectable fields of a version."""
-    return [*_scale_causes(version, path), *_column_causes(version, path), *_selectable_causes(version, path)]
-
-
-def _scale_causes(version: Object, path: str) -> Iterator[Cause]:
-    scale = (version.get("subresources") or {}).get("scale")
-    if scale is None:
-        return
-    place = f"{path}.subresources.scale"
-    yield from missing(place, scale, "specReplicasPath", "statusReplicasPath")
-    for field, roots in (
-        ("specReplicasPath", (".spec",)),
-        ("statusReplicasPath", (".status",)),
-        ("labelSelectorPath", (".spec", ".status")),
-    ):
-        stated = scale.get(field)
-        if stated and not stated.startswith("."):
-            yield invalid(f"{place}.{field}", stated, "must be a simple json path starting with .")
-        elif stated and not any(stated.startswith(f"{root}.") for root in roots):
-            where = roots[0] if len(roots) == 1 else f"either {' or '.join(roots)}"
-            yield invalid(f"{place}.{field}", stated, f"should be a json path under {where}")
-
-
-def _column_causes(version: Object, path: str) -> Iterator[Cause]:
-    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        place = f"{path}.additionalPrinterColumns[{index}]"
-        yield from missing(place, column, "name", "jsonPath")
-        if not column.get("type"):
-            yield f"{place}.type", f"Required value: must be one of {_COLUMN_TYPES}"
-        for field, allowed in (("type", _COLUMN_TYPES), ("format", _FORMATS)):
-            if column.get(field) and column[field] not in allowed.split(","):
-                yield invalid(f"{place}.{field}", column[field], f"must be one of {allowed}")
-        if column.get("jsonPath") and not column["jsonPath"].startswith("."):
-            yield invalid(f"{place}.jsonPath", column["jsonPath"], "must be a simple json path starting with .")
-
-
-def _selectable_causes(version: Object, path: str) -> Iterator[Cause]:
+def selectable_causes(version: Object, path: str) -> Iterator[Cause]:
+    """What is wrong with the selectable fields of a version."""
     paths = [str(field.get("jsonPath") or "") for field in version.get("selectableFields") or ()]
     root = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     for index, stated in enumerate(paths):

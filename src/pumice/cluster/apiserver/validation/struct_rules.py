@@ -17,6 +17,7 @@ from typing import Any
 
 from pumice.api import Object
 from pumice.api.defaults import SYSTEM_CLASSES
+from pumice.api.json_objects import is_true
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.scheme.schema import Shape
 from pumice.cluster.apiserver.validation import (
@@ -112,6 +113,7 @@ _NAMES = {name: value for module in _MODULES for name, value in vars(module).ite
     "SYSTEM_CLASSES": SYSTEM_CLASSES,
     "ceil": ceil,
     "expressions": _expressions,
+    "is_true": is_true,
     "log2": log2,
     "shown": _shown,
     "shown_field": _shown_field,
