@@ -1,4 +1,4 @@
-"""The reasons for which the API server refuses an object of a built-in kind other than pods."""
+"""The reasons for which the API server refuses an object of a built-in kind, as far as no table of types has them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules between fields of the spec of a pod or pod template. Rules of single fields are in the tables of types."""
+"""What is wrong with containers of a pod or pod template beside each other, and with their claims, resources and mounts."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Rules between fields of ResourceQuotas and LimitRanges."""
+"""What is wrong with the amounts of ResourceQuotas and LimitRanges."""
 
 from collections.abc import Iterator
 
