@@ -74,22 +74,8 @@ def _claim_causes(group: Object) -> Causes:
 
 def job_scheduling_causes(spec: Object, before: Object | None) -> Causes:
     """The causes for refusing what a Job says of the scheduling of its pods."""
-    if "scheduling" not in spec and "scheduling" not in (before or {}):
-        return []
-    found: Causes = []
-    place, policy = "spec.scheduling.schedulingPolicy", (spec.get("scheduling") or {}).get("schedulingPolicy") or {}
-    least, parallelism = (policy.get("gang") or {}).get("minCount"), spec.get("parallelism", 1)
-    if least is not None and least > parallelism:
-        found.append(invalid(f"{place}.gang.minCount", least, f"must not be greater than parallelism ({parallelism})"))
-    mode = (spec.get("scheduling") or {}).get("disruptionMode") or {}
-    if mode.keys() == {"all"} and "gang" not in policy:
-        text = "the disruptionMode `all` is not supported with the Basic scheduling policy"
-        found.append(("spec.scheduling.disruptionMode", f'Invalid value: "": {text}'))
-    was = ((before or {}).get("scheduling") or {}).get("schedulingPolicy")
-    if was and policy and was.keys() != policy.keys():
-        text = "the basic/gang policy variant is immutable after creation; only schedulingPolicy.gang.minCount may be updated"
-        found.append(invalid(place, policy, text))
-    return found + causes(shape_of("batch.v1.JobSpec"), spec, before, "spec", _OF_JOBS, "scheduling")
+    shape = shape_of("batch.v1.JobSpec")
+    return causes(shape, spec, before, "spec", _OF_JOBS, "scheduling") if "scheduling" in {*spec, *(before or ())} else []
 
 
 def _templates(spec: Object) -> Iterator[Object]:
