@@ -24,7 +24,7 @@ RULES = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
 WIDTH = 24  #: of Grafana's grid
 
-FAMILIES = {each.name: each for served in (LiveMetrics(), ControllerMetrics(), ShadowMetrics()) for each in served.families()}
+FAMILIES = {each.name: each for each in (*LiveMetrics().families(), *ControllerMetrics().families(), *ShadowMetrics().declared)}
 SCRAPED = {"pod", "namespace", "instance"}  #: labels that Prometheus adds
 
 

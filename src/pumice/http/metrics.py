@@ -6,6 +6,8 @@ page may be written while another thread measures.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import cast
 
 Labels = tuple[str, ...]
 
@@ -123,6 +125,29 @@ class Histogram(Family):
                 yield self._line(f"{self.name}_bucket", values, below, [("le", bound)])
             yield self._line(f"{self.name}_sum", values, total[0])
             yield self._line(f"{self.name}_count", values, below)
+
+
+class Declared:
+    """Metrics that are attributes of a class, made by the functions below. Each object of the class has its own, in this order."""
+
+    def __init__(self) -> None:
+        self.declared: list[Family] = []
+        for name, make in vars(type(self)).items():
+            if isinstance(make, partial):
+                self.declared.append(family := make())
+                setattr(self, name, family)
+
+
+def counter(name: str, text: str, *labels: str) -> Counter:
+    return cast(Counter, partial(Counter, name, text, labels))
+
+
+def gauge(name: str, text: str, *labels: str) -> Gauge:
+    return cast(Gauge, partial(Gauge, name, text, labels))
+
+
+def histogram(name: str, text: str, bounds: Sequence[float], *labels: str) -> Histogram:
+    return cast(Histogram, partial(Histogram, name, text, bounds, labels))
 
 
 def render(families: Iterable[Family]) -> str:

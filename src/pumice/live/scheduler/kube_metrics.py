@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pumice.api.kinds import NATIVE_POD_GROUP
-from pumice.http.metrics import Counter, Family, Gauge, Histogram, exponential
+from pumice.http.metrics import Declared, counter, exponential, gauge, histogram
 from pumice.scheduler.framework.decisions import Decisions, GroupTry, HeldBack, PlacementTries, PreemptionTry
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.model import Cluster, Task, status
@@ -23,46 +23,35 @@ PREEMPTION, VICTIMS, VICTIMS_OF_GROUPS = exponential(0.001, 2, 16), exponential(
 POD, POD_GROUP = "pod", "podgroup"
 
 
-class KubeMetrics:
+class KubeMetrics(Declared):
+    _both = ("result", "profile")
+    _tries = counter("scheduler_podgroup_schedule_attempts_total", "Attempts to schedule PodGroups.", *_both)
+    _attempts = histogram("scheduler_podgroup_scheduling_attempt_duration_seconds", "Duration of an attempt.", FROM_MILLISECOND, *_both)
+    _algorithm = histogram("scheduler_podgroup_scheduling_algorithm_duration_seconds", "Of it, without preemption.", FROM_MILLISECOND)
+    _preemptions = counter("scheduler_workload_preemption_attempts_total", "Attempts to preempt for a PodGroup.", "result")
+    _group_victims = histogram("scheduler_workload_preemption_victims", "Pods evicted for a PodGroup.", VICTIMS_OF_GROUPS)
+    _victims = histogram("scheduler_preemption_victims", "Pods evicted for a single pod.", VICTIMS)
+    _disruptions = histogram("scheduler_preemption_workload_disruptions", "Units of groups evicted.", VICTIMS_OF_GROUPS, "preemptor")
+    _whose = ("preemptor", "result")
+    _evaluations = histogram("scheduler_preemption_evaluation_duration_seconds", "Search for victims.", PREEMPTION, *_whose)
+    _executions = histogram("scheduler_preemption_execution_duration_seconds", "Decision to evict them.", PREEMPTION, *_whose)
+    _violations = counter("scheduler_preemption_pdb_violations_total", "Disruption budgets violated.", "preemptor")
+    _generated = counter("scheduler_generated_placements_total", "Placements generated for PodGroups.", "profile")
+    _evaluated = counter("scheduler_placement_evaluations_total", "Placements evaluated for PodGroups.", *_both)
+    _placements = histogram("scheduler_placement_evaluation_duration_seconds", "Evaluation of a placement.", FROM_MILLISECOND, *_both)
+    _point = ("extension_point", "status", "profile")
+    _points = histogram("scheduler_framework_extension_point_duration_seconds", "All plugins of a point.", FROM_TENTH, *_point)
+    _entities = gauge("scheduler_queued_entities", "Pods and PodGroups that are queued.", "queue", "type")
+    _incoming = counter("scheduler_queue_incoming_entities_total", "Pods and PodGroups added to a queue.", "queue", "event", "type")
+    _pending = gauge("scheduler_pending_pods", "Pods without a node.", "queue")
+    _rescored = counter("scheduler_batch_rescore_attempts_total", "Nodes scored again for the next of equal pods.", "profile")
+    _rescoring = histogram("scheduler_batch_rescore_duration_seconds", "Scoring of such a node.", FROM_10_US, "profile")
+    _hints = counter("scheduler_pre_queueing_hint_evaluations_total", "Hints that choose the pods to ask about.", "plugin", "result")
+
     def __init__(self) -> None:
+        super().__init__()
         self.queue: SchedulingQueue | None = None
         self._held: dict[Task, HeldBack] = {}  #: the pods that the last cycle held back
-        self.families: list[Family] = []
-        both = ("result", "profile")
-        self._tries = self._counter("podgroup_schedule_attempts_total", "Attempts to schedule PodGroups.", *both)
-        self._attempts = self._seconds("podgroup_scheduling_attempt_duration_seconds", "Duration of an attempt.", FROM_MILLISECOND, *both)
-        self._algorithm = self._seconds("podgroup_scheduling_algorithm_duration_seconds", "Of it, without preemption.", FROM_MILLISECOND)
-        self._preemptions = self._counter("workload_preemption_attempts_total", "Attempts to preempt for a PodGroup.", "result")
-        self._group_victims = self._seconds("workload_preemption_victims", "Pods evicted for a PodGroup.", VICTIMS_OF_GROUPS)
-        self._victims = self._seconds("preemption_victims", "Pods evicted for a single pod.", VICTIMS)
-        self._disruptions = self._seconds("preemption_workload_disruptions", "Units of groups evicted.", VICTIMS_OF_GROUPS, "preemptor")
-        whose = ("preemptor", "result")
-        self._evaluations = self._seconds("preemption_evaluation_duration_seconds", "Search for victims.", PREEMPTION, *whose)
-        self._executions = self._seconds("preemption_execution_duration_seconds", "Decision to evict them.", PREEMPTION, *whose)
-        self._violations = self._counter("preemption_pdb_violations_total", "Disruption budgets violated.", "preemptor")
-        self._generated = self._counter("generated_placements_total", "Placements generated for PodGroups.", "profile")
-        self._evaluated = self._counter("placement_evaluations_total", "Placements evaluated for PodGroups.", *both)
-        self._placements = self._seconds("placement_evaluation_duration_seconds", "Evaluation of a placement.", FROM_MILLISECOND, *both)
-        points = ("extension_point", "status", "profile")
-        self._points = self._seconds("framework_extension_point_duration_seconds", "All plugins of a point.", FROM_TENTH, *points)
-        self._entities = self._gauge("queued_entities", "Pods and PodGroups that are queued.", "queue", "type")
-        self._incoming = self._counter("queue_incoming_entities_total", "Pods and PodGroups added to a queue.", "queue", "event", "type")
-        self._pending = self._gauge("pending_pods", "Pods without a node.", "queue")
-        self._counter("batch_rescore_attempts_total", "Nodes scored again for the next of equal pods.", "profile")
-        self._seconds("batch_rescore_duration_seconds", "Scoring of such a node.", FROM_10_US, "profile")
-        self._counter("pre_queueing_hint_evaluations_total", "Hints that choose the pods to ask about.", "plugin", "result")
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        self.families.append(family := Counter(f"scheduler_{name}", text, labels))
-        return family
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        self.families.append(family := Gauge(f"scheduler_{name}", text, labels))
-        return family
-
-    def _seconds(self, name: str, text: str, bounds: tuple[float, ...], *labels: str) -> Histogram:
-        self.families.append(family := Histogram(f"scheduler_{name}", text, bounds, labels))
-        return family
 
     # ---- what happens
 

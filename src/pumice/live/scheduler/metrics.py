@@ -8,11 +8,10 @@ two cycles.
 import time
 from collections import Counter as Counts
 from collections.abc import Iterable
-from typing import TypeVar
 
 import numpy as np
 
-from pumice.http.metrics import Counter, Family, Gauge, Histogram, exponential, render
+from pumice.http.metrics import Declared, Family, counter, exponential, gauge, histogram, render
 from pumice.live.scheduler.kube_metrics import KubeMetrics
 from pumice.live.scheduler.queue_metrics import QueueMetrics
 from pumice.scheduler.framework.decisions import Decisions
@@ -22,94 +21,77 @@ from pumice.scheduler.framework.past_evictions import EVICTION_LOOP
 from pumice.scheduler.framework.plugin_guard import Failure
 from pumice.scheduler.model import Cluster, Job, Task, dominant_share
 
-F = TypeVar("F", bound=Family)
 SCHEDULER = "scheduler"  #: the label of the program
 MILLIS = exponential(5, 2, 10)
 KEPT_JOBS = 100  #: of so many jobs that are gone something may be kept until the next scrape
 JOB_MILLIS = exponential(32, 2, 10)
 
 
-class LiveMetrics:
+class LiveMetrics(Declared):
     """All metrics of one scheduler."""
 
+    cycles = histogram("volcano_e2e_scheduling_latency_milliseconds", "Duration of a cycle.", MILLIS)
+    jobs = histogram("volcano_e2e_job_scheduling_latency_milliseconds", "From a job's creation to its start.", JOB_MILLIS)
+    _whose = ("queue", "job_namespace")
+    _per_job = ("job_name", *_whose)
+    job_duration = gauge("volcano_e2e_job_scheduling_duration", "From a job's creation to its last bind, ms.", *_per_job)
+    job_start = gauge("volcano_e2e_job_scheduling_start_time", "When a job was first looked at.", *_per_job)
+    job_last = gauge("volcano_e2e_job_scheduling_last_time", "When a pod of a job was last bound.", *_per_job)
+    openings = histogram("volcano_open_session_duration_milliseconds", "Duration of a session's opening.", MILLIS)
+    actions = histogram("volcano_action_scheduling_latency_milliseconds", "Duration of an action.", MILLIS, "action")
+    plugins = histogram(
+        "volcano_plugin_scheduling_latency_milliseconds", "Duration of a plugin's opening and closing.", MILLIS, "plugin", "OnSession"
+    )
+    tasks = histogram("volcano_task_scheduling_latency_milliseconds", "From a pod's creation to a stage.", MILLIS, "stage")
+    stages = histogram("volcano_scheduling_stage_duration_milliseconds", "Duration of a stage.", MILLIS, "stage")
+    attempts = counter("volcano_schedule_attempts_total", "Attempts to schedule a pod.", "result")
+    victims = gauge("volcano_pod_preemption_victims", "Victims of the last cycle that evicted.")
+    preemptions = counter("volcano_total_preemption_attempts", "Cycles that evicted.")
+    transactions = counter("volcano_eviction_transactions_total", "Evictions for a pod or group, by their cause.", "action")
+    unscheduled_tasks = gauge("volcano_unschedule_task_count", "Pods that a job lacks to start.", "job_id")
+    unscheduled_jobs = gauge("volcano_unschedule_job_count", "Jobs that cannot start.")
+    job_share = gauge("volcano_job_share", "Dominant share of a job.", "job_ns", "job_id")
+    retries = counter("volcano_job_retry_counts", "Cycles in which a job could not start.", "job_id")
+    config_ok = gauge("pumice_config_last_reload_successful", "1 if the configuration in the file is the one in force.")
+    config_at = gauge("pumice_config_last_reload_success_timestamp_seconds", "When the configuration was taken over.")
+    waiting_pods = gauge("pumice_waiting_pods", "Pods without a node.")
+    binds = counter("pumice_binds_total", "Binds by how they ended.", "result")
+    evictions = counter("pumice_evictions_total", "Evictions by how they ended.", "result")
+    waiting_because = gauge("pumice_jobs_waiting", "Jobs that wait, by why, as far as they were asked about.", "because", *_whose)
+    never_fit = gauge("pumice_jobs_never_fit", "Jobs that can never run here, of those that wait.", *_whose)
+    expected = gauge(
+        "pumice_expected_start_timestamp_seconds",
+        "When a waiting job is expected to start, by rollouts of its forecast.",
+        *_per_job,
+        "rollout",
+    )
+    loops = counter("pumice_eviction_loops_total", "Jobs that were evicted again for one that had not started by it.")
+    moves = counter("pumice_moves_total", "Pods that were moved to make room for others.")
+    held_places = gauge("pumice_held_places", "Places that are held for pods that were moved, and for those that they made room for.")
+    given_back = counter("pumice_held_places_given_back_total", "Held places that no pod took in time.")
+    writes = counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
+    refused = counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
+    faults = counter("pumice_requests_amiss_total", "Requests that failed by a fault of ours.", "request")
+    failures = counter("pumice_plugin_failures_total", "Cycles in which a plugin failed.", "plugin", "hook")
+    failed_cycles = counter("pumice_failed_cycles_total", "Cycles that came to nothing by a fault.")
+    state_checks = counter("pumice_state_checks_total", "Recounts of the kept state; one that differs ends the program.")
+    leading = gauge("pumice_leading", "1 while this replica leads.", "program")
+    clock = gauge("pumice_clock_seconds", "The time of this program's clock, in seconds since 1970.", "program")
+    deciding = gauge("pumice_cycle_under_way_seconds", "How long the cycle under way has been deciding; 0 between cycles.")
+    silent_extenders = gauge("pumice_extender_silent", "1 while an extender does not answer and is left alone.", "extender")
+    expired = counter("pumice_assumptions_expired_total", "Binds and evictions that were granted but not seen in time.")
+    events_dropped = gauge("pumice_events_dropped", "Events that were not sent.")
+
     def __init__(self) -> None:
-        self._families: list[Family] = []
-        self.cycles = self._histogram("volcano_e2e_scheduling_latency_milliseconds", "Duration of a cycle.", MILLIS)
-        self.jobs = self._histogram("volcano_e2e_job_scheduling_latency_milliseconds", "From a job's creation to its start.", JOB_MILLIS)
-        whose = ("queue", "job_namespace")
-        per_job = ("job_name", *whose)
-        self.job_duration = self._gauge("volcano_e2e_job_scheduling_duration", "From a job's creation to its last bind, ms.", *per_job)
-        self.job_start = self._gauge("volcano_e2e_job_scheduling_start_time", "When a job was first looked at.", *per_job)
-        self.job_last = self._gauge("volcano_e2e_job_scheduling_last_time", "When a pod of a job was last bound.", *per_job)
-        self.openings = self._histogram("volcano_open_session_duration_milliseconds", "Duration of a session's opening.", MILLIS)
-        self.actions = self._histogram("volcano_action_scheduling_latency_milliseconds", "Duration of an action.", MILLIS, "action")
-        self.plugins = self._histogram(
-            "volcano_plugin_scheduling_latency_milliseconds", "Duration of a plugin's opening and closing.", MILLIS, "plugin", "OnSession"
-        )
-        self.tasks = self._histogram("volcano_task_scheduling_latency_milliseconds", "From a pod's creation to a stage.", MILLIS, "stage")
-        self.stages = self._histogram("volcano_scheduling_stage_duration_milliseconds", "Duration of a stage.", MILLIS, "stage")
+        super().__init__()
         self.spent = {"Predicate": 0.0, "Scoring": 0.0}  #: seconds of the cycle that filters and scorers took
-        self.attempts = self._counter("volcano_schedule_attempts_total", "Attempts to schedule a pod.", "result")
-        self.victims = self._gauge("volcano_pod_preemption_victims", "Victims of the last cycle that evicted.")
-        self.preemptions = self._counter("volcano_total_preemption_attempts", "Cycles that evicted.")
-        self.transactions = self._counter("volcano_eviction_transactions_total", "Evictions for a pod or group, by their cause.", "action")
-        self.unscheduled_tasks = self._gauge("volcano_unschedule_task_count", "Pods that a job lacks to start.", "job_id")
-        self.unscheduled_jobs = self._gauge("volcano_unschedule_job_count", "Jobs that cannot start.")
-        self.job_share = self._gauge("volcano_job_share", "Dominant share of a job.", "job_ns", "job_id")
-        self.retries = self._counter("volcano_job_retry_counts", "Cycles in which a job could not start.", "job_id")
         self.queues = QueueMetrics()
         self.kube = KubeMetrics()
         self._started: dict[str, tuple[str, str, str]] = {}  #: by uid: the metric labels of jobs whose gang got its nodes
         self._expected: dict[str, tuple[str, str, str]] = {}  #: by uid: the metric labels of jobs with a forecast
         self._began: float | None = None  #: when the cycle began, until its session is open
-        self.config_ok = self._gauge("pumice_config_last_reload_successful", "1 if the configuration in the file is the one in force.")
-        self.config_at = self._gauge("pumice_config_last_reload_success_timestamp_seconds", "When the configuration was taken over.")
-        self.waiting_pods = self._gauge("pumice_waiting_pods", "Pods without a node.")
-        self.binds = self._counter("pumice_binds_total", "Binds by how they ended.", "result")
-        self.evictions = self._counter("pumice_evictions_total", "Evictions by how they ended.", "result")
-        self.waiting_because = self._gauge(
-            "pumice_jobs_waiting", "Jobs that wait, by why, as far as they were asked about.", "because", *whose
-        )
-        self.never_fit = self._gauge("pumice_jobs_never_fit", "Jobs that can never run here, of those that wait.", *whose)
-        self.expected = self._gauge(
-            "pumice_expected_start_timestamp_seconds",
-            "When a waiting job is expected to start, by rollouts of its forecast.",
-            *per_job,
-            "rollout",
-        )
-        self.loops = self._counter("pumice_eviction_loops_total", "Jobs that were evicted again for one that had not started by it.")
-        self.moves = self._counter("pumice_moves_total", "Pods that were moved to make room for others.")
-        self.held_places = self._gauge(
-            "pumice_held_places", "Places that are held for pods that were moved, and for those that they made room for."
-        )
-        self.given_back = self._counter("pumice_held_places_given_back_total", "Held places that no pod took in time.")
-        self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
-        self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
-        self.faults = self._counter("pumice_requests_amiss_total", "Requests that failed by a fault of ours.", "request")
-        self.failures = self._counter("pumice_plugin_failures_total", "Cycles in which a plugin failed.", "plugin", "hook")
-        self.failed_cycles = self._counter("pumice_failed_cycles_total", "Cycles that came to nothing by a fault.")
-        self.state_checks = self._counter("pumice_state_checks_total", "Recounts of the kept state; one that differs ends the program.")
-        self.leading = self._gauge("pumice_leading", "1 while this replica leads.", "program")
-        self.clock = self._gauge("pumice_clock_seconds", "The time of this program's clock, in seconds since 1970.", "program")
-        self.deciding = self._gauge("pumice_cycle_under_way_seconds", "How long the cycle under way has been deciding; 0 between cycles.")
-        self.silent_extenders = self._gauge("pumice_extender_silent", "1 while an extender does not answer and is left alone.", "extender")
-        self.expired = self._counter("pumice_assumptions_expired_total", "Binds and evictions that were granted but not seen in time.")
-        self.events_dropped = self._gauge("pumice_events_dropped", "Events that were not sent.")
         self.config_ok.set(1)
         self.leading.set(0, SCHEDULER)
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return self._kept(Counter(name, text, labels))
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return self._kept(Gauge(name, text, labels))
-
-    def _histogram(self, name: str, text: str, bounds: tuple[float, ...], *labels: str) -> Histogram:
-        return self._kept(Histogram(name, text, bounds, labels))
-
-    def _kept(self, family: F) -> F:
-        self._families.append(family)
-        return family
 
     # ---- what happens
 
@@ -150,8 +132,8 @@ class LiveMetrics:
             for _, action in {(eviction.beneficiary, eviction.action) for eviction in decisions.evictions}:
                 self.transactions.add(action)
         by_reason = Counts(event.reason for event in decisions.events)
-        for counter, reason in ((self.loops, EVICTION_LOOP), (self.moves, MOVED), (self.given_back, GIVEN_BACK)):
-            counter.add(by=by_reason[reason])
+        for number, reason in ((self.loops, EVICTION_LOOP), (self.moves, MOVED), (self.given_back, GIVEN_BACK)):
+            number.add(by=by_reason[reason])
 
     def observe_failures(self, failures: Iterable[Failure]) -> None:
         for plugin, hook in {(failure.plugin, failure.hook) for failure in failures}:
@@ -192,8 +174,8 @@ class LiveMetrics:
                 self.expected.drop(*labels, rollout)
         for uid in [uid for uid in self._started if uid not in cluster.jobs]:
             labels = self._started.pop(uid)
-            for gauge in (self.job_duration, self.job_start, self.job_last):
-                gauge.drop(*labels)
+            for per_job in (self.job_duration, self.job_start, self.job_last):
+                per_job.drop(*labels)
         self.retries.keep(lambda labels: labels[0] in cluster.jobs)
 
     def measure(self, cluster: Cluster) -> None:
@@ -211,7 +193,7 @@ class LiveMetrics:
         self.kube.measure(cluster)
 
     def families(self) -> list[Family]:
-        return [*self._families, *self.queues.families, *self.kube.families]
+        return [*self.declared, *self.queues.families, *self.kube.declared]
 
     def page(self) -> str:
         return render(self.families())

@@ -9,7 +9,7 @@ import msgspec
 
 from pumice.api.plural import counted
 from pumice.api.times import span
-from pumice.http.metrics import Counter, Family, Gauge, render
+from pumice.http.metrics import Declared, counter, gauge, render
 from pumice.text_table import columns
 
 KEPT = 200  #: how many verdicts are shown; all are counted
@@ -135,21 +135,16 @@ def mean(seconds: float, count: int) -> str:
     return span(seconds / count) if count else span(0.0)
 
 
-class ShadowMetrics:
+class ShadowMetrics(Declared):
     """The comparison in numbers, for a scrape."""
 
-    def __init__(self) -> None:
-        self._placed = Counter("pumice_shadow_placed_total", "Pods that the other scheduler placed, by where Pumice would.", ("where",))
-        self._sooner = Counter("pumice_shadow_placed_sooner_total", "Of these, pods that Pumice would have placed sooner.")
-        self._sooner_s = Counter("pumice_shadow_spared_seconds_total", "Seconds of waiting that these would have been spared.")
-        self._gpu_hours = Counter("pumice_shadow_spared_gpu_hours_total", "The same in hours of the GPUs that they request.")
-        self._waits = Counter("pumice_shadow_wait_seconds_total", "What the placed pods waited, and would have waited.", ("scheduler",))
-        self._would_place = Gauge("pumice_shadow_would_place", "Pods that still wait, though Pumice would place them.")
-        self._would_evict = Gauge("pumice_shadow_would_evict", "Pods that Pumice would evict for others.")
-
-    def families(self) -> list[Family]:
-        counted = [self._placed, self._sooner, self._sooner_s, self._gpu_hours, self._waits]
-        return [*counted, self._would_place, self._would_evict]
+    _placed = counter("pumice_shadow_placed_total", "Pods that the other scheduler placed, by where Pumice would.", "where")
+    _sooner = counter("pumice_shadow_placed_sooner_total", "Of these, pods that Pumice would have placed sooner.")
+    _sooner_s = counter("pumice_shadow_spared_seconds_total", "Seconds of waiting that these would have been spared.")
+    _gpu_hours = counter("pumice_shadow_spared_gpu_hours_total", "The same in hours of the GPUs that they request.")
+    _waits = counter("pumice_shadow_wait_seconds_total", "What the placed pods waited, and would have waited.", "scheduler")
+    _would_place = gauge("pumice_shadow_would_place", "Pods that still wait, though Pumice would place them.")
+    _would_evict = gauge("pumice_shadow_would_evict", "Pods that Pumice would evict for others.")
 
     def page(self, seen: Comparison) -> str:
         """The text that a scrape gets."""
@@ -157,8 +152,8 @@ class ShadowMetrics:
             self._placed.add(where, by=count - self._placed.value(where))
         for scheduler, seconds in (("other", seen.their_wait_s), ("pumice", seen.our_wait_s)):
             self._waits.add(scheduler, by=seconds - self._waits.value(scheduler))
-        for counter, number in ((self._sooner, seen.sooner), (self._sooner_s, seen.sooner_s), (self._gpu_hours, seen.gpu_hours)):
-            counter.add(by=number - counter.value())
+        for spared, number in ((self._sooner, seen.sooner), (self._sooner_s, seen.sooner_s), (self._gpu_hours, seen.gpu_hours)):
+            spared.add(by=number - spared.value())
         self._would_place.set(len(seen.would_place))
         self._would_evict.set(len(seen.would_evict))
-        return render(self.families())
+        return render(self.declared)
