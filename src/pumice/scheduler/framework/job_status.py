@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pumice.scheduler.framework.decisions import Conclusion, GroupCondition, JobOutcome, Pipelined
 from pumice.scheduler.framework.hook_answers import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.scheduler.framework.job_classes import JobClass
-from pumice.scheduler.framework.statement import LastTry
+from pumice.scheduler.framework.session_notes import LastTry
 from pumice.scheduler.model import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job, Task, status
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ import numpy as np
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.engine.view import any_of
 from pumice.scheduler.framework.evictable_tasks import EvictableTasks
-from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hook_answers import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.kept_evaluations import evaluations_for
@@ -25,6 +24,7 @@ from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.orders import Orders
 from pumice.scheduler.framework.past_evictions import PastEvictions
 from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.session_notes import SessionNotes
 from pumice.scheduler.model import Cluster, HyperNode, Job, Mask, Queue, SubJob, Task, Vector
 
 
@@ -43,7 +43,7 @@ def asked() -> Any:
     return Asked()
 
 
-class Questions:
+class Questions(SessionNotes):
     """The questions of actions to plugins, as the base class of `Session`."""
 
     cluster: Cluster
@@ -51,9 +51,6 @@ class Questions:
     observer: Observer
     gathering: Gathering
     past_evictions: PastEvictions
-    refused_by_queue: dict[str, str]  #: by task uid: why its queue refuses it
-    shortages: dict[str, tuple[Shortage, ...]]  #: by task or job uid: the numbers behind its refusal
-    changes: int  #: grows with each change that is not undone before the session closes
     refuse_admission: Callable[[Job, str], None]
 
     job_enqueued: Callable[[Job], None] = asked()

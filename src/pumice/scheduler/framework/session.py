@@ -17,7 +17,7 @@ from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.at_rest import AtRest, Needs
 from pumice.scheduler.framework.decisions import Decisions, GroupCondition, GroupEvent, Unsaid, Waiting
 from pumice.scheduler.framework.feature_gates import DEVICE_GATES
-from pumice.scheduler.framework.fit_errors import FitErrors, Shortage
+from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.job_classes import MEMORY as KINDS, JobClass, JobClasses, blanks
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
@@ -30,7 +30,8 @@ from pumice.scheduler.framework.plugin_guard import Guard, is_ours
 from pumice.scheduler.framework.pods_to_try import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.questions import Questions
-from pumice.scheduler.framework.statement import LastTry, Statement
+from pumice.scheduler.framework.session_notes import LastTry
+from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import INQUEUE, Cluster, Job, Mask, Queue, Task, Template, Vector, status
 
@@ -51,6 +52,7 @@ class Session(Questions):
         *,
         guarded: bool = False,
     ) -> None:
+        super().__init__()
         self.cluster = cluster
         self.nodes = cluster.nodes
         self.policy = policy
@@ -65,29 +67,13 @@ class Session(Questions):
         self.pretended = StateJournal(cluster)  #: what lasts only while actions run
         self.moves: dict[Task, Operation] = {}  #: by task: its first move
         self.phases: dict[Job, str] = {}  #: phase before the session, of the jobs whose phase was set
-        self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: annotations that its bind shall write
-        self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue refuses it
-        self._shortfalls: tuple[int, Shortfalls] = (-1, {})
-        self.taken_in_thought: dict[str, tuple[tuple[int, int], Vector]] = {}  #: by job uid: requests of Allocated tasks, until a move
-        self.not_admitted: dict[str, str] = {}  #: by job uid: why enqueue did not let it in
-        self.shortages: dict[str, tuple[Shortage, ...]] = {}  #: by task or job uid: the numbers behind its refusal
-        self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
-        self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles whose tasks found no node
-        self.last_try: dict[str, LastTry] = {}  #: by task uid
-        self.states: dict[str, str] = {}  #: by job uid: its state in one text, if a plugin has told it at the close
         self.conditions: dict[str, GroupCondition] = {}  #: by job uid
-        self.changes = 0  #: grows with each change that is not undone before the session closes
-        self.blanks: dict[str, str] = {}  #: by task uid: the blank for its name, in texts that serve for several jobs
         self.refused: list[Waiting] = []  #: pods for which the action schedule found no node
-        self.went_by_clock = False  #: whether something was tried whose outcome depends on time or turns
+        self._shortfalls: tuple[int, Shortfalls] = (-1, {})
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         self.past_evictions = PastEvictions(cluster, now)
         self._changed = frozenset(cluster.changed)  #: the uids of the jobs that had changed before
-        cluster.log.tells_rows = policy.shortcuts
-        cluster.shares_claims, cluster.needs_drivers = map(policy.has_gate, ("DRAWorkloadResourceClaims", "VolumeLimitScaling"))
-        cluster.device_gates = frozenset(filter(policy.has_gate, DEVICE_GATES))
-        cluster.nodes.numeric_taints = policy.has_gate("TaintTolerationComparisonOperators")
-        cluster.newer = policy.profiles is not None and policy.profiles.release.minor >= 37
+        _adopt(policy, cluster)
         for action in policy.actions:
             action.enter(self)
         cluster.refresh_sums(anew=not policy.shortcuts)
@@ -330,3 +316,12 @@ class Session(Questions):
 
     def event(self, job: Job, kind: str, reason: str, message: str) -> None:
         self.decisions.events.append(GroupEvent(job, kind, reason, message))
+
+
+def _adopt(policy: Policy, cluster: Cluster) -> None:
+    """Let the kept state follow the rules of the policy's release and gates."""
+    cluster.log.tells_rows = policy.shortcuts
+    cluster.shares_claims, cluster.needs_drivers = map(policy.has_gate, ("DRAWorkloadResourceClaims", "VolumeLimitScaling"))
+    cluster.device_gates = frozenset(filter(policy.has_gate, DEVICE_GATES))
+    cluster.nodes.numeric_taints = policy.has_gate("TaintTolerationComparisonOperators")
+    cluster.newer = policy.profiles is not None and policy.profiles.release.minor >= 37

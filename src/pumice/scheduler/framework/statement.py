@@ -13,22 +13,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from pumice.scheduler.framework.decisions import Bind, Evict
 from pumice.scheduler.framework.journal import Moves, Operation
 from pumice.scheduler.model import Task, status
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
-
-
-class LastTry(Struct, frozen=True):
-    """The place that a task had until its statement was undone. `evicted`: evictions, undone as well, had made the room."""
-
-    status: int
-    node: str
-    evicted: bool = False
 
 
 class Statement(Moves):
