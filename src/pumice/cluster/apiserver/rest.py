@@ -16,7 +16,8 @@ from pumice.cluster.apiserver import deletion, requests, status
 from pumice.cluster.apiserver.admission.attributes import WriteOptions
 from pumice.cluster.apiserver.aggregation import Aggregation
 from pumice.cluster.apiserver.archive import export_cluster
-from pumice.cluster.apiserver.auth.access import AccessControl
+from pumice.cluster.apiserver.auth.access_control import AccessControl
+from pumice.cluster.apiserver.auth.access_reviews import reviewed
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.cluster.apiserver.openapi.v3 import OPENAPI_PATH, OpenApi
 from pumice.cluster.apiserver.outside import Pending, attempted, until_done
@@ -188,7 +189,7 @@ class RestHandler:
         if kind.reviewed_only:
             if form_of(request).kind:
                 raise not_acceptable()
-            return Response.json(self.access.review(request.user, kind, obj, target.namespace), 201)
+            return Response.json(reviewed(self.store, self.access.tokens, request.user, kind, obj, target.namespace), 201)
         if kind.namespaced and not target.namespace:
             raise status.method_not_allowed("create")
         metadata = obj.get("metadata")

@@ -32,7 +32,7 @@ from pumice.client import certificates
 from pumice.client.certificates import Authority
 from pumice.cluster.apiserver.admission.attributes import AdmissionRule, UserInfo
 from pumice.cluster.apiserver.aggregation import Aggregation
-from pumice.cluster.apiserver.auth.access import AccessControl
+from pumice.cluster.apiserver.auth.access_control import AccessControl
 from pumice.cluster.apiserver.auth.signing import Signer
 from pumice.cluster.apiserver.auth.tokens import Tokens
 from pumice.cluster.apiserver.bootstrap import bootstrap, own_endpoints

@@ -7,7 +7,7 @@ from pumice.api import Object
 from pumice.cluster.apiserver import deletion, requests, status
 from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, WriteOptions
 from pumice.cluster.apiserver.auth import token_requests
-from pumice.cluster.apiserver.auth.access import AccessControl
+from pumice.cluster.apiserver.auth.access_control import AccessControl
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
 from pumice.cluster.apiserver.patches.patch import PatchRequest, changed
 from pumice.cluster.apiserver.read import ReadHandler
