@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from pumice.answers import Sketch, Why, why
+from pumice.answers import TrialCluster, Why, why
 from pumice.answers.changes import make_all
 from pumice.api.defaults import KUBE_BATCH_NAME
 from pumice.cli.inputs import Inputs, is_kube_batch, load_policy
@@ -50,11 +50,11 @@ def who_waits(cluster: Cluster) -> list[str]:
 def told(given: State, subject: str) -> list[Why]:
     """The answers, one after another, each after the remedy of the one before was given; the cluster is then as it was."""
     answers: list[Why] = []
-    with Sketch(given.cluster) as sketch:
+    with TrialCluster(given.cluster) as trial:
         while len(answers) < MOST_STEPS:
             answers.append(why(given.cluster, given.policy, given.now, subject))
             headline = answers[-1].headline
             if headline is None or not headline.remedy:
                 break
-            make_all(sketch, headline.remedy)
+            make_all(trial, headline.remedy)
     return answers

@@ -20,7 +20,7 @@ from pumice.api.pod import Pod
 from pumice.api.structs import convert
 from pumice.api.times import rfc3339
 from pumice.inputs.recording.state_file import dump
-from pumice.live.scheduler.decisions_to_requests import effects
+from pumice.live.scheduler.decisions_to_requests import requests_of
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.eviction_events import eviction_events, take_in_evictions
@@ -111,7 +111,7 @@ def test_a_state_in_a_file_remembers(tmp_path: Path) -> None:
 
 def test_what_the_scheduler_tells_in_events_is_read_as_it_was_meant() -> None:
     made = contested()
-    asked = effects(made, cycle(made, BY, NOW), SentStatus(), NOW, "cycle-1")
+    asked = requests_of(made, cycle(made, BY, NOW), SentStatus(), NOW, "cycle-1")
     other = contested()
     told = [record for record in asked.events if record.reason == "Evict"]
     events = [

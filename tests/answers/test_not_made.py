@@ -15,8 +15,8 @@ from pumice.answers.pod_quota import promise_rest
 from pumice.answers.pods_not_made import take_in_refusals
 from pumice.answers.pods_to_come import is_promised
 from pumice.answers.request_changes import StateAmounts
-from pumice.answers.sketch import Sketch
 from pumice.answers.subject import called
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.api.core import Event
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object
@@ -207,10 +207,10 @@ def test_a_deployment_of_which_a_quota_refuses_some_pods_says_how_many_and_by_wh
 @pytest.mark.parametrize(("phase", "missing"), [("Pending", []), ("Inqueue", ["default/old-w-1"]), ("Completed", [])])
 def test_pods_that_a_quota_kept_from_being_made_are_promised_while_their_job_goes_on(phase: str, missing: list[str]) -> None:
     cluster, _, _ = made(*TWO, resource_quota(requests__cpu=3), job("old", 2, {"cpu": "2"})).state
-    with Sketch(cluster) as sketch:
+    with TrialCluster(cluster) as trial:
         (group,) = (each.group for each in cluster.jobs.values() if each.group is not None)
-        sketch.put("PodGroup", replace(group, status=replace(group.status, phase=phase)))
-        promise_rest(sketch)
+        trial.put("PodGroup", replace(group, status=replace(group.status, phase=phase)))
+        promise_rest(trial)
         assert [task.key for task in cluster.tasks.values() if is_promised(task)] == missing
     assert not any(map(is_promised, cluster.tasks.values()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.answers import Because, Sketch, why
+from pumice.answers import Because, TrialCluster, why
 from pumice.answers.changes import make_all
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.registry import PLUGINS
@@ -25,8 +25,8 @@ def test_the_level_of_the_tree_that_binds_is_named() -> None:
     assert told.headline is not None
     assert told.headline.because == Because.QUOTA
     assert told.headline.text == "queue dept may hold 4 cpu, and holds 3; it asks for 2 (1 short)"
-    with Sketch(made) as sketch:
-        make_all(sketch, told.headline.remedy)
+    with TrialCluster(made) as trial:
+        make_all(trial, told.headline.remedy)
         after = why(made, hierarchy(), NOW, "job/j")
     assert after.state == "starts"
     made.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.answers import Because, Sketch, Why, why
+from pumice.answers import Because, TrialCluster, Why, why
 from pumice.answers.answer_text import page
 from pumice.answers.changes import make_all
 from pumice.answers.missing_room import Missing, for_a_part
@@ -171,8 +171,8 @@ def test_one_line_tells_what_is_wrong_and_what_is_given_helps(story: object) -> 
     told = ask(made, by)
     assert told.headline is not None
     assert (told.headline.because, told.headline.text) == LINES[story]  # type: ignore[index]
-    with Sketch(made) as sketch:
-        make_all(sketch, told.headline.remedy)
+    with TrialCluster(made) as trial:
+        make_all(trial, told.headline.remedy)
         assert ask(made, by).state == "starts"
     assert ask(made, by).line == told.line
     made.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.answers import Sketch, compare, whatif, why
+from pumice.answers import TrialCluster, compare, whatif, why
 from pumice.answers.changes import Change, Gone, MoreNodes, MoreQuota, Move, make_all
 from pumice.answers.request_changes import Drain, FewerPods, MoreObjects, OtherPriority, OtherQueue, QueueField, SmallerPods
 from pumice.answers.whatif import WhatIf
@@ -40,8 +40,8 @@ def plain() -> Cluster:
 
 
 def helps(made: Cluster, changes: tuple[Change, ...], subject: str) -> bool:
-    with Sketch(made) as sketch:
-        make_all(sketch, changes)
+    with TrialCluster(made) as trial:
+        make_all(trial, changes)
         told = why(made, scheduler(), NOW, subject)
         return told.state == "starts" or (told.headline is not None and told.headline.because == "releasing")
 

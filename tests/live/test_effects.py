@@ -9,7 +9,7 @@ import pytest
 from pumice import testing
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import instant
-from pumice.live.scheduler.decisions_to_requests import effects
+from pumice.live.scheduler.decisions_to_requests import requests_of
 from pumice.live.scheduler.group_status import new_at
 from pumice.live.scheduler.pod_condition import apply_mark
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, Requests, WriteStatus
@@ -37,7 +37,7 @@ def cluster() -> Cluster:
 
 
 def of(cluster: Cluster, decisions: Decisions, sent_status: SentStatus | None = None, now: float = NOW) -> Requests:
-    return effects(cluster, decisions, sent_status or SentStatus(), now, "cycle-1")
+    return requests_of(cluster, decisions, sent_status or SentStatus(), now, "cycle-1")
 
 
 def groups(asked: Requests) -> list[WriteStatus]:

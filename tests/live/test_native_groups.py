@@ -18,7 +18,7 @@ from pumice.client.failures import ApiError, KubeError
 from pumice.client.transport import PatchType
 from pumice.inputs.cluster_from_files import conditioned
 from pumice.live.clock import WallClock
-from pumice.live.scheduler.decisions_to_requests import effects
+from pumice.live.scheduler.decisions_to_requests import requests_of
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.prerequisites import prerequisites
@@ -38,7 +38,7 @@ POLICY = policy()
 
 
 def said(made: Cluster, sent: SentStatus, now: float = NOW) -> list[WriteCondition]:
-    return effects(made, cycle(made, POLICY, now), sent, now, "c").conditions
+    return requests_of(made, cycle(made, POLICY, now), sent, now, "c").conditions
 
 
 def test_a_condition_is_written_once_and_again_when_it_changes() -> None:
@@ -58,7 +58,7 @@ def test_a_condition_is_written_once_and_again_when_it_changes() -> None:
 
 def test_pods_of_a_group_that_is_held_back_are_not_marked() -> None:
     made = cluster(POLICY, machine("n1"), group("g", 3), member("p1", "g"))
-    asked = effects(made, cycle(made, POLICY, NOW), SentStatus(), NOW, "c")
+    asked = requests_of(made, cycle(made, POLICY, NOW), SentStatus(), NOW, "c")
     assert not asked.marks and not asked.conditions
 
 
@@ -200,7 +200,7 @@ def test_a_victim_is_told_for_whom_it_goes(names: str, whom: tuple[str, str]) ->
     metrics.observe_cycle(decided, NOW, 0.0)
     tries = 'scheduler_podgroup_schedule_attempts_total{result="waiting_on_preemption",profile="default-scheduler"} 1'
     assert [text in metrics.page() for text in (tries, "scheduler_workload_preemption_victims_count 1")] == [names != "pod"] * 2
-    asked = effects(made, decided, SentStatus(), NOW, "c")
+    asked = requests_of(made, decided, SentStatus(), NOW, "c")
     (event,) = [each for each in asked.events if each.regarding.name == "low"]
     assert (event.type, event.reason, event.message) == ("Normal", "Preempted", f"Preempted by {whom[0]}")
     (evicted,) = asked.evictions

@@ -7,8 +7,8 @@ import pytest
 from pumice.api.selectors import Requirement
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
+from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import ExistingTerms
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods
-from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
 from pumice.scheduler.plugins.kube.indexes.label_index import PodScope
 from pumice.scheduler.plugins.kube.indexes.volume_uses import VolumeUses
 from pumice.scheduler.plugins.kube.node_ports import Ports

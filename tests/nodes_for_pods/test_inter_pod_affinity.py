@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pumice.scheduler.model import status
-from pumice.scheduler.plugins.kube.indexes.existing_terms import FEW
+from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import FEW
 from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
 from pumice.testing import PodBuilder, cluster, manifest, node
 from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, refusals, scores, zoned

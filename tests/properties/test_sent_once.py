@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.inputs.cluster_from_files import advance
-from pumice.live.scheduler.decisions_to_requests import _are_due, effects
+from pumice.live.scheduler.decisions_to_requests import _are_due, requests_of
 from pumice.live.scheduler.sent_status import LONGEST_PAUSE_S, Quiet, SentStatus
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.decisions import Conclusion, Unsaid
@@ -44,7 +44,7 @@ def live(seed: int, operations: int) -> tuple[int, int]:
             now += random.choice([0.0, 1.0, 20.0])
             decided = life.decide(now)
             always.quiet.clear()
-            asked, expected = (effects(life.cluster, decided, status, now, "cycle") for status in (said, always))
+            asked, expected = (requests_of(life.cluster, decided, status, now, "cycle") for status in (said, always))
             assert asked == expected
             made += len(asked.marks) + len(asked.statuses) + len(asked.events)
             quiet += sum(each.until > now for each in said.quiet.values())
@@ -70,11 +70,11 @@ def test_jobs_at_rest_have_said_the_same_once_their_messages_are_repeated() -> N
         for step in (1.0, 1.0, 2 * LONGEST_PAUSE_S, 1.0):
             now += step
             decided = life.decide(now)
-            effects(life.cluster, decided, said, now, "cycle")
+            requests_of(life.cluster, decided, said, now, "cycle")
             rested += decided.conclusion is not None and bool(decided.conclusion.at_rest.jobs)
             advance(life.cluster, decided, now)
         fresh = SentStatus()
-        effects(life.cluster, life.decide(now), fresh, now, "cycle")
+        requests_of(life.cluster, life.decide(now), fresh, now, "cycle")
         waiting = {uid for job in life.cluster.waiting.values() for uid in job.pending} & fresh.marks.keys()
         assert said.marks_of(waiting) == fresh.marks_of(waiting)
     assert rested > 20

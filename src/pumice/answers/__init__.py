@@ -10,7 +10,7 @@ answered by `pumice.answers.eta`, which uses the simulator.
 from pumice.answers.answer import Because, Headline, Link, Near, Why
 from pumice.answers.can_ever_run import Fit, fits
 from pumice.answers.difference import Difference, compare
-from pumice.answers.sketch import Sketch
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.answers.whatif import Option, WhatIf, whatif
 from pumice.answers.why import why
 
@@ -22,7 +22,7 @@ __all__ = [
     "Link",
     "Near",
     "Option",
-    "Sketch",
+    "TrialCluster",
     "WhatIf",
     "Why",
     "compare",

@@ -15,8 +15,8 @@ from pumice.answers.missing_pods import may_start_with
 from pumice.answers.missing_room import Missing
 from pumice.answers.pods_to_come import promise
 from pumice.answers.refusing_rules import NodesFor
-from pumice.answers.sketch import Look, Sketch, look
 from pumice.answers.subject import Waiter, find, subject_of, who_waits
+from pumice.answers.trial_cluster import Look, TrialCluster, look
 from pumice.api.plural import counted
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.policy import Policy
@@ -59,9 +59,9 @@ def fits(cluster: Cluster, policy: Policy, now: float, subject: str, world: Worl
     def capture(seen: Look) -> None:
         bounds.append(bounded(seen, name))
 
-    with Sketch(cluster) as sketch:
+    with TrialCluster(cluster) as trial:
         if job is not None and job.group is not None:
-            promise(sketch, job)
+            promise(trial, job)
         waits = who_waits(cluster, found)
         if waits.tasks:
             look(cluster, policy, now, waits, capture, alone=True, world=world)

@@ -1,7 +1,7 @@
 """Changes to a cluster, as values. Remedies consist of changes, and so do answers to "what if".
 
-Each change describes itself in words, is a tagged object in JSON, and can be made in a `Sketch`. Here are changes to nodes and queues, and
-what runs ends or moves; changes to waiting pods are in `pod_changes.py`, those to what jobs request in `request_changes.py`.
+Each change describes itself in words, is a tagged object in JSON, and can be made in a `TrialCluster`. Here are changes to nodes and
+queues, and what runs ends or moves; changes to waiting pods are in `pod_changes.py`, those to what jobs request in `request_changes.py`.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from pumice.answers.sketch import Sketch
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.api import rfc3339
 from pumice.api.core import Node, ResourceQuota, Taint
 from pumice.api.meta import Metadata
@@ -30,7 +30,7 @@ class Change(Struct, frozen=True, tag_field="change"):
     comes_last: ClassVar[bool] = False  #: among several changes
     words: ClassVar[str]  #: with the names of fields in braces
 
-    def make(self, sketch: Sketch) -> None:
+    def make(self, trial: TrialCluster) -> None:
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -44,11 +44,11 @@ class MoreRoom(Change, frozen=True, tag="room"):
     amounts: Amounts
     words: ClassVar[str] = "{amounts} more on node {node}"
 
-    def make(self, sketch: Sketch) -> None:
-        nodes = sketch.cluster.nodes
+    def make(self, trial: TrialCluster) -> None:
+        nodes = trial.cluster.nodes
         row = nodes.rows[self.node]
         more = nodes.dimensions.vector(quantities(self.amounts))
-        sketch.put("Node", giving(nodes, row, nodes.allocatable[:, row] + more))
+        trial.put("Node", giving(nodes, row, nodes.allocatable[:, row] + more))
 
 
 def giving(nodes: Nodes, row: int, amounts: Vector) -> Node:
@@ -71,23 +71,23 @@ class MoreNodes(Change, frozen=True, tag="nodes"):
     def names(self) -> list[str]:
         return [f"{self.like}-like-{number}" for number in range(self.count)]
 
-    def make(self, sketch: Sketch) -> None:
-        nodes = sketch.cluster.nodes
+    def make(self, trial: TrialCluster) -> None:
+        nodes = trial.cluster.nodes
         wire = nodes.wire[nodes.rows[self.like]]
         for name in self.names:
             labels = {key: name if value == self.like else value for key, value in (wire.metadata.labels or {}).items()}
             meta = replace(wire.metadata, name=name, uid=name, labels=labels)
-            sketch.put("Node", replace(wire, metadata=meta, spec=replace(wire.spec, unschedulable=None)))
+            trial.put("Node", replace(wire, metadata=meta, spec=replace(wire.spec, unschedulable=None)))
 
 
 class Uncordon(Change, frozen=True, tag="uncordon"):
     node: str
     words: ClassVar[str] = "uncordon node {node}"
 
-    def make(self, sketch: Sketch) -> None:
-        wire = sketch.cluster.nodes.wire[sketch.cluster.nodes.rows[self.node]]
+    def make(self, trial: TrialCluster) -> None:
+        wire = trial.cluster.nodes.wire[trial.cluster.nodes.rows[self.node]]
         taints = [taint for taint in wire.spec.taints or () if taint.key != UNSCHEDULABLE]  # a controller removes it
-        sketch.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=None, taints=taints or None)))
+        trial.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=None, taints=taints or None)))
 
 
 class Recover(Change, frozen=True, tag="recover"):
@@ -96,10 +96,10 @@ class Recover(Change, frozen=True, tag="recover"):
     node: str
     words: ClassVar[str] = "node {node} healthy again"
 
-    def make(self, sketch: Sketch) -> None:
-        (wire,) = _wires(sketch, (self.node,))
+    def make(self, trial: TrialCluster) -> None:
+        (wire,) = _wires(trial, (self.node,))
         taints = [taint for taint in wire.spec.taints or () if not is_of_condition(taint)]
-        sketch.put("Node", replace(wire, spec=replace(wire.spec, taints=taints or None)))
+        trial.put("Node", replace(wire, spec=replace(wire.spec, taints=taints or None)))
 
 
 def is_of_condition(taint: Taint) -> bool:
@@ -116,10 +116,10 @@ class Untaint(Change, frozen=True, tag="untaint"):
     def __str__(self) -> str:
         return f"remove the taint {', '.join(self.taints)} from {_nodes(self.nodes)}"
 
-    def make(self, sketch: Sketch) -> None:
-        for wire in _wires(sketch, self.nodes):
+    def make(self, trial: TrialCluster) -> None:
+        for wire in _wires(trial, self.nodes):
             taints = [taint for taint in wire.spec.taints or () if written(taint) not in self.taints]
-            sketch.put("Node", replace(wire, spec=replace(wire.spec, taints=taints or None)))
+            trial.put("Node", replace(wire, spec=replace(wire.spec, taints=taints or None)))
 
 
 class LabelNodes(Change, frozen=True, tag="label"):
@@ -129,9 +129,9 @@ class LabelNodes(Change, frozen=True, tag="label"):
     def __str__(self) -> str:
         return f"label {_nodes(self.nodes)} with {', '.join(f'{key}={value}' for key, value in self.labels.items())}"
 
-    def make(self, sketch: Sketch) -> None:
-        for wire in _wires(sketch, self.nodes):
-            sketch.put("Node", replace(wire, metadata=replace(wire.metadata, labels=(wire.metadata.labels or {}) | self.labels)))
+    def make(self, trial: TrialCluster) -> None:
+        for wire in _wires(trial, self.nodes):
+            trial.put("Node", replace(wire, metadata=replace(wire.metadata, labels=(wire.metadata.labels or {}) | self.labels)))
 
 
 def written(taint: Taint) -> str:
@@ -139,8 +139,8 @@ def written(taint: Taint) -> str:
     return f"{taint.key}={taint.value or ''}:{taint.effect}"
 
 
-def _wires(sketch: Sketch, names: Iterable[str]) -> list[Node]:
-    nodes = sketch.cluster.nodes
+def _wires(trial: TrialCluster, names: Iterable[str]) -> list[Node]:
+    nodes = trial.cluster.nodes
     return [nodes.wire[nodes.rows[name]] for name in names]
 
 
@@ -159,10 +159,10 @@ class MoreQuota(Change, frozen=True, tag="quota"):
         field = "guarantee and deserved" if self.field == "guarantee" else self.field
         return f"{field} of {_text(self.amounts)} for queue {self.queue}"
 
-    def make(self, sketch: Sketch) -> None:
-        queue = sketch.cluster.queues.get(self.queue)
+    def make(self, trial: TrialCluster) -> None:
+        queue = trial.cluster.queues.get(self.queue)
         if queue is not None and queue.wire is not None:  # it may be still to be made, by another change
-            sketch.put("Queue", self.of(queue.wire))
+            trial.put("Queue", self.of(queue.wire))
 
     def of(self, queue: Queue) -> Queue:
         """The queue with this change."""
@@ -182,29 +182,29 @@ class RaiseQuota(Change, frozen=True, tag="resource-quota"):
     amounts: Amounts
     words: ClassVar[str] = "ResourceQuota {quota} with {amounts}"
 
-    def make(self, sketch: Sketch) -> None:
-        known: ResourceQuota = sketch.cluster.of("ResourceQuota")[self.quota]
+    def make(self, trial: TrialCluster) -> None:
+        known: ResourceQuota = trial.cluster.of("ResourceQuota")[self.quota]
         more = quantities(self.amounts)
         spec, state = replace(known.spec, hard=(known.spec.hard or {}) | more), replace(known.status, hard=(known.status.hard or {}) | more)
-        sketch.put("ResourceQuota", replace(known, spec=spec, status=state))
+        trial.put("ResourceQuota", replace(known, spec=spec, status=state))
 
 
 class OpenQueue(Change, frozen=True, tag="open"):
     queue: str
     words: ClassVar[str] = "open queue {queue}"
 
-    def make(self, sketch: Sketch) -> None:
-        queue = sketch.cluster.queues[self.queue].wire
+    def make(self, trial: TrialCluster) -> None:
+        queue = trial.cluster.queues[self.queue].wire
         assert queue is not None
-        sketch.put("Queue", replace(queue, status=replace(queue.status, state="Open")))
+        trial.put("Queue", replace(queue, status=replace(queue.status, state="Open")))
 
 
 class MakeQueue(Change, frozen=True, tag="make-queue"):
     queue: str
     words: ClassVar[str] = "create queue {queue}"
 
-    def make(self, sketch: Sketch) -> None:
-        sketch.put("Queue", Queue(Metadata(name=self.queue), status=QueueStatus(state="Open")))
+    def make(self, trial: TrialCluster) -> None:
+        trial.put("Queue", Queue(Metadata(name=self.queue), status=QueueStatus(state="Open")))
 
 
 class Gone(Change, frozen=True, tag="gone"):
@@ -213,21 +213,21 @@ class Gone(Change, frozen=True, tag="gone"):
     whose: tuple[str, ...]
     words: ClassVar[str] = "without {whose}"
 
-    def make(self, sketch: Sketch) -> None:
-        cluster = sketch.cluster
+    def make(self, trial: TrialCluster) -> None:
+        cluster = trial.cluster
         for each in self.whose:
             kind, _, key = each.partition("/")
             if kind == "pod":
-                sketch.remove("Pod", key)
+                trial.remove("Pod", key)
             else:
-                self._end(sketch, cluster.jobs[key])
+                self._end(trial, cluster.jobs[key])
 
-    def _end(self, sketch: Sketch, job: Job) -> None:
+    def _end(self, trial: TrialCluster, job: Job) -> None:
         for task in list(job.tasks.values()):
             if not task.status & status.FINISHED:
-                sketch.remove("Pod", task.key)
+                trial.remove("Pod", task.key)
         if job.group is not None:
-            sketch.remove("PodGroup", job.uid)
+            trial.remove("PodGroup", job.uid)
 
 
 class Move(Change, frozen=True, tag="move"):
@@ -237,9 +237,9 @@ class Move(Change, frozen=True, tag="move"):
     node: str
     words: ClassVar[str] = "pod/{pod} moved to node {node}"
 
-    def make(self, sketch: Sketch) -> None:
-        task = sketch.cluster.tasks[self.pod]
-        sketch.move(task, task.status, sketch.cluster.nodes.rows[self.node])
+    def make(self, trial: TrialCluster) -> None:
+        task = trial.cluster.tasks[self.pod]
+        trial.move(task, task.status, trial.cluster.nodes.rows[self.node])
 
 
 class Later(Change, frozen=True, tag="later"):
@@ -250,7 +250,7 @@ class Later(Change, frozen=True, tag="later"):
     def __str__(self) -> str:
         return f"nothing but time, from {rfc3339(self.at)} on"
 
-    def make(self, sketch: Sketch) -> None:
+    def make(self, trial: TrialCluster) -> None:
         """The cycles that follow are rehearsed at that time."""
 
 
@@ -307,6 +307,6 @@ def listed(dimensions: Dimensions, vector: Vector) -> Amounts:
     return {name: dimensions.format(column, vector[column]) for column, name in enumerate(dimensions.names) if vector[column] > 0}
 
 
-def make_all(sketch: Sketch, changes: Iterable[Change]) -> None:
+def make_all(trial: TrialCluster, changes: Iterable[Change]) -> None:
     for change in changes:
-        change.make(sketch)
+        change.make(trial)

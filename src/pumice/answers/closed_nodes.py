@@ -16,7 +16,7 @@ from pumice.api.core import Taint
 from pumice.api.plural import counted
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.model import Cluster, Mask, Nodes, Task
-from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, TermRole
+from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import ExistingTerms, TermRole
 from pumice.scheduler.plugins.kube.inter_pod_affinity import EXISTING
 from pumice.scheduler.plugins.kube.node_affinity import ENFORCED
 from pumice.scheduler.plugins.kube.taint_toleration import HARD, tolerated

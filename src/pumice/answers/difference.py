@@ -9,7 +9,7 @@ from msgspec import Struct
 from pumice.answers.changes import Change, make_all
 from pumice.answers.outcome_of_cycles import Counts, Course, course
 from pumice.answers.queue_admission import refuse_wrong_queues
-from pumice.answers.sketch import Sketch
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.api.plural import counted
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
@@ -59,7 +59,7 @@ def compare(
 ) -> Difference:
     """What changes, or another policy, alter in the next cycles, until nothing changes any more. Raises InputError."""
     before = course(cluster, policy, now, None, world)
-    with Sketch(cluster) as sketch:
-        make_all(sketch, changes)
-        refuse_wrong_queues(sketch)
+    with TrialCluster(cluster) as trial:
+        make_all(trial, changes)
+        refuse_wrong_queues(trial)
         return difference(before, course(cluster, other or policy, now, None, world))

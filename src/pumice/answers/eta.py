@@ -20,8 +20,8 @@ from pumice.answers.pod_quota import withdraw_refused
 from pumice.answers.pods_to_come import promise, roles_to_come
 from pumice.answers.rollout import Batch, Coming, Rollout
 from pumice.answers.run_times import SERVICE, WINDOW_S, Guess, Past, RunTimes, owner_of
-from pumice.answers.sketch import Sketch
 from pumice.answers.subject import NAMESPACED, find, who_waits
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.api import rfc3339
 from pumice.api.annotations import GROUP_NAME, OF_PLACES, USER
 from pumice.api.defaults import DEFAULT_QUEUE
@@ -253,10 +253,10 @@ def etas(cluster: Cluster, policy: Policy, now: float) -> dict[str, Eta]:
 
 
 def _etas(cluster: Cluster, policy: Policy, now: float, wanted: dict[str, str], past: Past | None) -> dict[str, Eta]:
-    with Sketch(cluster) as sketch:
+    with TrialCluster(cluster) as trial:
         for job in [job for job in cluster.jobs.values() if job.group is not None and 0 < job.valid_count < job.min_member]:
-            promise(sketch, job)  # the rest of its pods: those that quotas allow by now
-        withdraw_refused(sketch)
+            promise(trial, job)  # the rest of its pods: those that quotas allow by now
+        withdraw_refused(trial)
         forecast, past_ones = Forecast(cluster, policy, now, past), past_forecasts(cluster)
         sources = dict(forecast.sources)
         return {

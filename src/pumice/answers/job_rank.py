@@ -4,8 +4,8 @@ from typing import Any
 
 from pumice.answers.answer import Because, Headline, Link
 from pumice.answers.changes import Gone
-from pumice.answers.sketch import Look
 from pumice.answers.subject import called
+from pumice.answers.trial_cluster import Look
 from pumice.api.plural import plural
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.session import Session

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from pumice.answers.pod_quota import count_used, namespaces_with_quotas, promise_rest, refused_pods
 from pumice.answers.pods_to_come import is_promised, promise
-from pumice.answers.sketch import Sketch, pod_of
 from pumice.answers.subject import Subject, Waiter, as_they_came, owner_of, waiter, who_waits
+from pumice.answers.trial_cluster import TrialCluster, pod_of
 from pumice.api.pod import Pod
 from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import Rehearsal
@@ -56,9 +56,9 @@ class _Run:
         self._withheld: list[Pod] = []
 
     def run(self, otherwise: Callable[[], None]) -> Course:
-        with self._rehearsal, Sketch(self._cluster) as self._sketch:
+        with self._rehearsal, TrialCluster(self._cluster) as self._trial:
             waits = who_waits(self._cluster, self._subject) if self._subject is not None else waiter(None, ())
-            promise_rest(self._sketch)
+            promise_rest(self._trial)
             self._withhold(waits)
             if not _is_rationed(self._cluster, waits):
                 self._pods_come(waits)
@@ -81,11 +81,11 @@ class _Run:
         """Take pods away, to be made again in the order in which they came: it is that of placing them."""
         for task in as_they_came(tasks):
             self._withheld.append(pod_of(task))
-            self._sketch.remove("Pod", task.key)
+            self._trial.remove("Pod", task.key)
 
     def _give_back(self) -> None:
         for pod in self._withheld:
-            self._sketch.put("Pod", pod)
+            self._trial.put("Pod", pod)
         self._withheld.clear()
 
     def _pods_come(self, waits: Waiter) -> bool:
@@ -104,20 +104,20 @@ class _Run:
         self._take_away([task for task in refused if _is_own(task, waits)])
         for task in refused:
             if task.key in self._cluster.tasks:
-                self._sketch.remove("Pod", task.key)
-        count_used(self._sketch)
+                self._trial.remove("Pod", task.key)
+        count_used(self._trial)
 
     def _cycle(self, number: int, waits: Waiter) -> bool:
         """Run one cycle, and let happen what follows from it. Return whether anything has changed."""
         not_admitted = list(self._cluster.not_enqueued.values())
         decisions, take_back = self._rehearsal.cycle(self._now + number * PERIOD_S)
-        self._sketch.note(Otherwise(take_back))
+        self._trial.note(Otherwise(take_back))
         if not self._places:
             self._cycles = number + 1
         admitted = [job for job in not_admitted if job.phase == INQUEUE]
         goes_on = self._admit(admitted, waits) or bool(decisions.binds)
         victims: dict[Task, None] = {}
-        carry_out(self._sketch, decisions, self._now, lambda eviction: victims.update(dict.fromkeys(with_gang(eviction.task))))
+        carry_out(self._trial, decisions, self._now, lambda eviction: victims.update(dict.fromkeys(with_gang(eviction.task))))
         self._count_starts(decisions.binds, waits)
         return self._take_off(decisions, victims, waits) or goes_on
 
@@ -129,7 +129,7 @@ class _Run:
                 self._admitted = True
                 self._give_back()
             else:
-                promise(self._sketch, job)
+                promise(self._trial, job)
         if len(self._cluster.tasks) > before:
             self._make_pods(waits)
         return bool(admitted)
@@ -153,10 +153,10 @@ class _Run:
         gone = dict.fromkeys([*victims, *leaving])
         for task in gone:
             if not task.owner and (task.job is None or task.job.group is None or task.job.group.metadata.controller is None):
-                self._sketch.remove("Pod", task.key)
+                self._trial.remove("Pod", task.key)
             else:
-                self._sketch.move(task, status.PENDING, -1)
-                self._sketch.set(task, disrupted=False, deleting=False, started=None, placed_at=None)
+                self._trial.move(task, status.PENDING, -1)
+                self._trial.set(task, disrupted=False, deleting=False, started=None, placed_at=None)
         return bool(gone)
 
     def _outcome(self) -> Course:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from pumice.answers.answer import Because, Headline, Scored, Why
 from pumice.answers.score import ScoreTable, Watcher
-from pumice.answers.sketch import Sketch, rehearse_alone
 from pumice.answers.subject import SHORT, Subject, waiter
+from pumice.answers.trial_cluster import TrialCluster, rehearse_alone
 from pumice.api import rfc3339
 from pumice.api.plural import counted, plural
 from pumice.scheduler.framework.cycle import rehearse
@@ -66,8 +66,8 @@ def _evicted(eviction: Evict, *, alone: bool) -> str:
 def _why_here(cluster: Cluster, policy: Policy, now: float, world: World, name: str, placed: list[Task]) -> Why:
     task = placed[0]
     node, watcher = task.node_name, Watcher(task)
-    with Sketch(cluster) as sketch:
-        sketch.move(task, status.PENDING, -1)
+    with TrialCluster(cluster) as trial:
+        trial.move(task, status.PENDING, -1)
         rehearse_alone(cluster, policy, now, waiter(task.job, [task]), world, watcher)
     best = _best(watcher.table)
     where = f"on {node}" if len(placed) == 1 else f"{task.name}, one of its {len(placed)} pods, on {node}"

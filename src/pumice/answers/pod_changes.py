@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from pumice.answers.changes import Change
 from pumice.answers.pods_to_come import MARK
-from pumice.answers.sketch import Sketch, pod_of
 from pumice.answers.subject import as_they_came, tasks_of_job
+from pumice.answers.trial_cluster import TrialCluster, pod_of
 from pumice.api import rfc3339
 from pumice.api.annotations import BIND_COMPLETED, GROUP_NAME, TASK_SPEC
-from pumice.api.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeSpec, Phase
 from pumice.api.meta import Metadata
 from pumice.api.plural import plural
 from pumice.api.pod import Affinity, Container, PodSpec, Toleration
 from pumice.api.quantity import quantity
+from pumice.api.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeSpec, Phase
 from pumice.api.volcano import PodGroup, PodGroupSpec
 from pumice.scheduler.model import Cluster, Task, status
 
@@ -35,24 +35,24 @@ def waiting_of(cluster: Cluster, whose: str) -> list[Task]:
     return as_they_came(task for task in tasks_of_job(cluster, key) if task.status == status.PENDING)
 
 
-def resubmit(sketch: Sketch, whose: str) -> None:
+def resubmit(trial: TrialCluster, whose: str) -> None:
     """Let a Volcano Job be submitted anew, as its pods cannot be changed: it goes behind the jobs that wait already, and its pods are made
     again once it is admitted."""
-    job = sketch.cluster.jobs.get(whose.partition("/")[2])
+    job = trial.cluster.jobs.get(whose.partition("/")[2])
     owner = job.group.metadata.controller if job is not None and job.group is not None else None
     if job is None or job.group is None or owner is None or owner.kind != "Job":
         return
     for task in as_they_came(job.pending.values()):
         pod = pod_of(task)
-        sketch.put("Pod", replace(pod, metadata=replace(pod.metadata, uid=f"{MARK}{task.key}")))
-    last = max(other.created for other in sketch.cluster.jobs.values())
+        trial.put("Pod", replace(pod, metadata=replace(pod.metadata, uid=f"{MARK}{task.key}")))
+    last = max(other.created for other in trial.cluster.jobs.values())
     meta = replace(job.group.metadata, creation_timestamp=rfc3339(last + 1.0))
-    sketch.put("PodGroup", replace(job.group, metadata=meta, status=replace(job.group.status, phase="Pending")))
+    trial.put("PodGroup", replace(job.group, metadata=meta, status=replace(job.group.status, phase="Pending")))
 
 
-def _edit(sketch: Sketch, tasks: Iterable[Task], **spec: object) -> None:
+def _edit(trial: TrialCluster, tasks: Iterable[Task], **spec: object) -> None:
     for task in list(tasks):
-        sketch.put("Pod", pod_of(task, **spec))
+        trial.put("Pod", pod_of(task, **spec))
 
 
 class MakeGroup(Change, frozen=True, tag="make-podgroup"):
@@ -61,16 +61,16 @@ class MakeGroup(Change, frozen=True, tag="make-podgroup"):
     whose: str
     words: ClassVar[str] = "create the PodGroup of {whose}"
 
-    def make(self, sketch: Sketch) -> None:
-        cluster = sketch.cluster
+    def make(self, trial: TrialCluster) -> None:
+        cluster = trial.cluster
         kind, _, key = self.whose.partition("/")
         namespace, _, name = key.partition("/")
         if kind == "pod":
             pod = pod_of(cluster.tasks[key])
-            sketch.put(
+            trial.put(
                 "Pod", replace(pod, metadata=replace(pod.metadata, annotations=(pod.metadata.annotations or {}) | {GROUP_NAME: name}))
             )
-        sketch.put("PodGroup", PodGroup(Metadata(name=name, namespace=namespace), PodGroupSpec(min_member=1)))
+        trial.put("PodGroup", PodGroup(Metadata(name=name, namespace=namespace), PodGroupSpec(min_member=1)))
 
 
 class AskScheduler(Change, frozen=True, tag="scheduler"):
@@ -80,13 +80,11 @@ class AskScheduler(Change, frozen=True, tag="scheduler"):
     scheduler: str
     words: ClassVar[str] = "schedulerName {scheduler} for {whose}"
 
-    def make(self, sketch: Sketch) -> None:
+    def make(self, trial: TrialCluster) -> None:
         kind, namespace, name = self.whose.split("/")
-        theirs = (
-            task for task in sketch.cluster.tasks.values() if task.namespace == namespace and task.annotations.get(GROUP_NAME) == name
-        )
-        waits = waiting_of(sketch.cluster, self.whose) if kind != "podgroup" else [task for task in theirs if task.status == status.PENDING]
-        _edit(sketch, waits, scheduler_name=self.scheduler)
+        theirs = (task for task in trial.cluster.tasks.values() if task.namespace == namespace and task.annotations.get(GROUP_NAME) == name)
+        waits = waiting_of(trial.cluster, self.whose) if kind != "podgroup" else [task for task in theirs if task.status == status.PENDING]
+        _edit(trial, waits, scheduler_name=self.scheduler)
 
 
 class MorePods(Change, frozen=True, tag="pods"):
@@ -100,12 +98,12 @@ class MorePods(Change, frozen=True, tag="pods"):
         role = f" of role {self.role}" if self.role else ""
         return f"{self.count} more {plural(self.count, 'pod')}{role} like {self.like}"
 
-    def make(self, sketch: Sketch) -> None:
-        pod = pod_of(sketch.cluster.tasks[self.like], node_name=None)
+    def make(self, trial: TrialCluster) -> None:
+        pod = pod_of(trial.cluster.tasks[self.like], node_name=None)
         annotations = (pod.metadata.annotations or {}) | ({TASK_SPEC: self.role} if self.role else {})
         for number in range(self.count):
             name = f"{pod.metadata.name}-more-{self.role}{number}"
-            sketch.put("Pod", replace(pod, metadata=replace(pod.metadata, name=name, uid=name, annotations=annotations)))
+            trial.put("Pod", replace(pod, metadata=replace(pod.metadata, name=name, uid=name, annotations=annotations)))
 
 
 class Ungate(Change, frozen=True, tag="ungate"):
@@ -116,12 +114,12 @@ class Ungate(Change, frozen=True, tag="ungate"):
     comes_last: ClassVar[bool] = True
     words: ClassVar[str] = "remove the scheduling gate {gates} from {whose}"
 
-    def make(self, sketch: Sketch) -> None:
-        for task in waiting_of(sketch.cluster, self.whose):
+    def make(self, trial: TrialCluster) -> None:
+        for task in waiting_of(trial.cluster, self.whose):
             if left := [gate for gate in task.template.spec.scheduling_gates or () if gate.name not in self.gates]:
-                _edit(sketch, [task], scheduling_gates=left)
+                _edit(trial, [task], scheduling_gates=left)
             elif task.gated:
-                _edit(sketch, [task], scheduling_gates=None)
+                _edit(trial, [task], scheduling_gates=None)
 
 
 class Tolerate(Change, frozen=True, tag="tolerate"):
@@ -129,15 +127,15 @@ class Tolerate(Change, frozen=True, tag="tolerate"):
     taints: tuple[str, ...]  #: as kubectl writes them, `key=value:effect`
     words: ClassVar[str] = "a toleration of {taints} for {whose}"
 
-    def make(self, sketch: Sketch) -> None:
-        resubmit(sketch, self.whose)
+    def make(self, trial: TrialCluster) -> None:
+        resubmit(trial, self.whose)
         more = []
         for taint in self.taints:
             pair, _, effect = taint.rpartition(":")
             key, _, value = pair.partition("=")
             more.append(Toleration(key=key, operator="Equal", value=value, effect=effect))
-        for task in waiting_of(sketch.cluster, self.whose):
-            _edit(sketch, [task], tolerations=[*(task.template.spec.tolerations or ()), *more])
+        for task in waiting_of(trial.cluster, self.whose):
+            _edit(trial, [task], tolerations=[*(task.template.spec.tolerations or ()), *more])
 
 
 class Drop(Change, frozen=True, tag="drop"):
@@ -149,10 +147,10 @@ class Drop(Change, frozen=True, tag="drop"):
     def __str__(self) -> str:
         return f"{self.whose} without its {DROPPED_AS.get(self.field, self.field)}"
 
-    def make(self, sketch: Sketch) -> None:
-        resubmit(sketch, self.whose)
-        for task in waiting_of(sketch.cluster, self.whose):
-            sketch.put("Pod", replace(pod_of(task), spec=DROPS[self.field](task.template.spec)))
+    def make(self, trial: TrialCluster) -> None:
+        resubmit(trial, self.whose)
+        for task in waiting_of(trial.cluster, self.whose):
+            trial.put("Pod", replace(pod_of(task), spec=DROPS[self.field](task.template.spec)))
 
 
 def _without_node_terms(spec: PodSpec) -> PodSpec:
@@ -193,13 +191,13 @@ class MakeClaim(Change, frozen=True, tag="claim"):
     claim: str  #: namespace/name
     words: ClassVar[str] = "create PersistentVolumeClaim {claim}"
 
-    def make(self, sketch: Sketch) -> None:
+    def make(self, trial: TrialCluster) -> None:
         namespace, _, name = self.claim.partition("/")
         volume = f"{namespace}-{name}"
         spec = PersistentVolumeSpec(capacity={"storage": quantity("1Pi")})
-        sketch.put("PersistentVolume", PersistentVolume(Metadata(name=volume), spec, Phase("Bound")))
+        trial.put("PersistentVolume", PersistentVolume(Metadata(name=volume), spec, Phase("Bound")))
         annotations = {BIND_COMPLETED: "yes"}
         claim = PersistentVolumeClaim(
             Metadata(name=name, namespace=namespace, annotations=annotations), PersistentVolumeClaimSpec(volume_name=volume), Phase("Bound")
         )
-        sketch.put("PersistentVolumeClaim", claim)
+        trial.put("PersistentVolumeClaim", claim)

@@ -13,8 +13,8 @@ from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Amounts, RaiseQuota
 from pumice.answers.pods_to_come import is_promised, promise
 from pumice.answers.request_changes import StateAmounts
-from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Waiter, as_they_came
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.api import Object
 from pumice.api.core import ResourceQuota
 from pumice.api.plural import part_of, plural
@@ -61,30 +61,30 @@ def refused_pods(cluster: Cluster, last: Job | None = None) -> list[Task]:
     return [refusal.task for namespace in namespaces_with_quotas(cluster) for refusal in refusals(cluster, namespace, last)]
 
 
-def withdraw_refused(sketch: Sketch) -> None:
+def withdraw_refused(trial: TrialCluster) -> None:
     """Take back those promised pods that quotas refuse."""
-    for task in refused_pods(sketch.cluster):
-        sketch.remove("Pod", task.key)
+    for task in refused_pods(trial.cluster):
+        trial.remove("Pod", task.key)
 
 
-def promise_rest(sketch: Sketch) -> None:
+def promise_rest(trial: TrialCluster) -> None:
     """In namespaces with quotas, promise the pods that other jobs still miss: they are made as soon as a quota allows it."""
-    spaces = namespaces_with_quotas(sketch.cluster)
-    for job in sorted(sketch.cluster.jobs.values(), key=lambda job: (job.created, job.uid)) if spaces else ():
+    spaces = namespaces_with_quotas(trial.cluster)
+    for job in sorted(trial.cluster.jobs.values(), key=lambda job: (job.created, job.uid)) if spaces else ():
         if job.namespace in spaces and job.group is not None and not job.is_pending and job.phase != COMPLETED:
-            promise(sketch, job)
+            promise(trial, job)
 
 
-def count_used(sketch: Sketch) -> None:
+def count_used(trial: TrialCluster) -> None:
     """Bring what quotas say is used up to date: pods that exist, and promised pods of jobs that are admitted."""
-    cluster = sketch.cluster
+    cluster = trial.cluster
     for quota in list(cluster.of("ResourceQuota").values()):
         namespace = quota.metadata.namespace or "default"
         tasks = [task for task in cluster.tasks.values() if task.namespace == namespace and not task.status & status.FINISHED]
         book = _Book(quota, [task for task in tasks if not is_promised(task) or (task.job is not None and not task.job.is_pending)])
         used = (quota.status.used or {}) | {name: quantity(text) for name, text in written(book.used).items()}
         if used != quota.status.used:
-            sketch.put("ResourceQuota", replace(quota, status=replace(quota.status, used=used, hard=quota.spec.hard)))
+            trial.put("ResourceQuota", replace(quota, status=replace(quota.status, used=used, hard=quota.spec.hard)))
 
 
 def namespaces_with_quotas(cluster: Cluster) -> set[str]:

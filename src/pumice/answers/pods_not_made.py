@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.pods_to_come import is_promised, promise_workload
-from pumice.answers.sketch import Sketch
 from pumice.answers.subject import KINDS, NAMESPACED, Subject, find, split
 from pumice.answers.suspended_owners import resting, wanted_pods, workload
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.api import InputError
 from pumice.api.core import FAILED_CREATE, Event
 from pumice.api.json_objects import field
@@ -53,20 +53,20 @@ def without_pods(cluster: Cluster, text: str) -> Why | None:
     return Why(str(subject), "waits", Headline(Because.NO_PODGROUP, f"its controller has made no PodGroup for it yet; it is {phase}"))
 
 
-def find_or_promise(sketch: Sketch, text: str, kinds: tuple[str, ...] = KINDS) -> Subject | Why:
+def find_or_promise(trial: TrialCluster, text: str, kinds: tuple[str, ...] = KINDS) -> Subject | Why:
     """The subject; if none of its pods exists, its pods are promised. The answer, if it is known what keeps them from being made. Raises
     InputError if it is not known at all."""
     try:
-        return find(sketch.cluster, text, kinds=kinds)
+        return find(trial.cluster, text, kinds=kinds)
     except InputError:
-        if (answer := without_pods(sketch.cluster, text)) is not None:
+        if (answer := without_pods(trial.cluster, text)) is not None:
             return answer
-        found = workload(sketch.cluster, split(text))
+        found = workload(trial.cluster, split(text))
         if found is None or found[0] not in PROMISED:
             raise
     kind, obj = found
-    promise_workload(sketch, obj, min(wanted_pods(kind, obj), MOST_PROMISED))
-    return find(sketch.cluster, text)
+    promise_workload(trial, obj, min(wanted_pods(kind, obj), MOST_PROMISED))
+    return find(trial.cluster, text)
 
 
 def _words(cluster: Cluster, subject: Subject) -> str:

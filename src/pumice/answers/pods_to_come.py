@@ -11,7 +11,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from pumice.answers.completed_objects import newcomers
-from pumice.answers.sketch import Sketch
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.api import Object, name_of, namespace_of, spec_of
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.defaults import SCHEDULER_NAME
@@ -39,13 +39,13 @@ def is_promised(task: Task) -> bool:
     return task.uid.startswith(MARK)
 
 
-def promise(sketch: Sketch, job: Job) -> None:
+def promise(trial: TrialCluster, job: Job) -> None:
     """Let the pods exist that the job's controller will make once the job is admitted."""
-    for kind, pod in newcomers([("Pod", pod) for pod in _to_come(sketch.cluster, job)], sketch.cluster):
-        sketch.put(kind, pod)
+    for kind, pod in newcomers([("Pod", pod) for pod in _to_come(trial.cluster, job)], trial.cluster):
+        trial.put(kind, pod)
 
 
-def promise_workload(sketch: Sketch, workload: Object, count: int) -> None:
+def promise_workload(trial: TrialCluster, workload: Object, count: int) -> None:
     """Let so many pods exist that the controller of a Job of Kubernetes, a Deployment or the like will make, and their PodGroup."""
     space, template = namespace_of(workload), spec_of(workload)["template"]
     made: list[tuple[str, Wire]] = []
@@ -58,8 +58,8 @@ def promise_workload(sketch: Sketch, workload: Object, count: int) -> None:
                 made.append(("PodGroup", convert(PodGroups().build(pod, cast("Lister", _Owner(workload))), PodGroup)))
             pod["metadata"]["annotations"] = {**annotations_of(pod), GROUP_NAME: group_name(pod)}
         made.append(("Pod", convert(pod, Pod)))
-    for kind, item in newcomers(made, sketch.cluster):
-        sketch.put(kind, item)
+    for kind, item in newcomers(made, trial.cluster):
+        trial.put(kind, item)
 
 
 class _Owner:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from pumice.answers.sketch import Sketch
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.api import InputError, Object
 from pumice.api.json_objects import field
 from pumice.api.structs import document
@@ -25,23 +25,23 @@ def _problems(cluster: Cluster, before: Queue, after: Queue) -> list[str]:
     return [f"queue {after.metadata.name}: {each}" for each in found]
 
 
-def _changed(sketch: Sketch) -> list[tuple[Queue, Queue]]:
+def _changed(trial: TrialCluster) -> list[tuple[Queue, Queue]]:
     """The queues that were changed, before and after."""
-    queues = sketch.cluster.queues
-    changed = ((before, queues[name].wire) for name, before in sketch.queues_before.items() if name in queues)
+    queues = trial.cluster.queues
+    changed = ((before, queues[name].wire) for name, before in trial.queues_before.items() if name in queues)
     return [(before, after) for before, after in changed if after is not None]
 
 
-def all_allowed(sketch: Sketch) -> bool:
+def all_allowed(trial: TrialCluster) -> bool:
     """Whether admission allows all changes that were made to queues."""
-    return all(is_allowed(sketch.cluster, before, after) for before, after in _changed(sketch))
+    return all(is_allowed(trial.cluster, before, after) for before, after in _changed(trial))
 
 
-def refuse_wrong_queues(sketch: Sketch) -> None:
+def refuse_wrong_queues(trial: TrialCluster) -> None:
     """Raise InputError if admission refuses a change that was made to a queue, other than for what was wrong with the queue before."""
-    for before, after in _changed(sketch):
-        known = _problems(sketch.cluster, before, before)
-        if new := [each for each in _problems(sketch.cluster, before, after) if each not in known]:
+    for before, after in _changed(trial):
+        known = _problems(trial.cluster, before, before)
+        if new := [each for each in _problems(trial.cluster, before, after) if each not in known]:
             raise InputError("; ".join(new), where="--queue")
 
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from pumice.answers.changes import Amounts, Change, listed, quantities
 from pumice.answers.pod_changes import resubmit, waiting_of
-from pumice.answers.sketch import Sketch, pod_of
 from pumice.answers.subject import as_they_came
+from pumice.answers.trial_cluster import TrialCluster, pod_of
 from pumice.api import InputError, did_you_mean
 from pumice.api.core import PriorityClass
 from pumice.api.plural import counted
@@ -29,8 +29,8 @@ class FewerPods(Change, frozen=True, tag="fewer-pods"):
     def __str__(self) -> str:
         return f"a gang of {self.count} {'pod' if self.count == 1 else 'pods'}"
 
-    def make(self, sketch: Sketch) -> None:
-        job = sketch.cluster.jobs[self.group]
+    def make(self, trial: TrialCluster) -> None:
+        job = trial.cluster.jobs[self.group]
         group = job.group
         assert group is not None
         least = {
@@ -39,8 +39,8 @@ class FewerPods(Change, frozen=True, tag="fewer-pods"):
         }
         spec = replace(group.spec, min_member=self.count, min_task_member=None, min_resources=least or None)
         for task in as_they_came(job.pending.values())[max(self.count - job.ready_count, 0) :]:
-            sketch.remove("Pod", task.key)
-        sketch.put("PodGroup", replace(group, spec=spec))
+            trial.remove("Pod", task.key)
+        trial.put("PodGroup", replace(group, spec=spec))
 
 
 class SmallerPods(Change, frozen=True, tag="smaller-pods"):
@@ -51,20 +51,20 @@ class SmallerPods(Change, frozen=True, tag="smaller-pods"):
     amounts: Amounts
     words: ClassVar[str] = "pods of {amounts}"
 
-    def make(self, sketch: Sketch) -> None:
-        resubmit(sketch, self.whose)
-        waiting, dimensions = waiting_of(sketch.cluster, self.whose), sketch.cluster.dimensions
+    def make(self, trial: TrialCluster) -> None:
+        resubmit(trial, self.whose)
+        waiting, dimensions = waiting_of(trial.cluster, self.whose), trial.cluster.dimensions
         job = waiting[0].job
         before = _asked_together(job, dimensions)
         for task in waiting:
             first, *others = task.template.spec.containers or [Container()]
             resources, asked = first.resources or ResourceRequirements(), first_requests(task.template.spec)
             asked |= {name: least for name, least in quantities(self.amounts).items() if name in asked and least.milli < asked[name].milli}
-            sketch.put("Pod", pod_of(task, containers=[replace(first, resources=replace(resources, requests=asked, limits=None)), *others]))
+            trial.put("Pod", pod_of(task, containers=[replace(first, resources=replace(resources, requests=asked, limits=None)), *others]))
         if job is not None and job.group is not None and job.group.spec.min_resources:
             least = dimensions.vector(job.group.spec.min_resources) - before + _asked_together(job, dimensions)
             spec = replace(job.group.spec, min_resources=quantities(listed(dimensions, least)))
-            sketch.put("PodGroup", replace(job.group, spec=spec))
+            trial.put("PodGroup", replace(job.group, spec=spec))
 
 
 def first_requests(spec: PodSpec) -> dict[str, Quantity]:
@@ -94,11 +94,11 @@ class StateAmounts(Change, frozen=True, tag="state-amounts"):
         )
         return f"{', '.join(sides)} in the pod template"
 
-    def make(self, sketch: Sketch) -> None:
-        resubmit(sketch, self.whose)
-        for task in waiting_of(sketch.cluster, self.whose):
+    def make(self, trial: TrialCluster) -> None:
+        resubmit(trial, self.whose)
+        for task in waiting_of(trial.cluster, self.whose):
             spec = task.template.spec
-            sketch.put("Pod", pod_of(task, containers=self._stated(spec.containers), init_containers=self._stated(spec.init_containers)))
+            trial.put("Pod", pod_of(task, containers=self._stated(spec.containers), init_containers=self._stated(spec.init_containers)))
 
     def _stated(self, containers: list[Container] | None) -> list[Container] | None:
         return [replace(each, resources=self._of(each)) for each in containers] if containers else containers
@@ -115,11 +115,11 @@ class OtherQueue(Change, frozen=True, tag="other-queue"):
     queue: str
     words: ClassVar[str] = "in queue {queue}"
 
-    def make(self, sketch: Sketch) -> None:
-        resubmit(sketch, f"podgroup/{self.group}")
-        group = sketch.cluster.jobs[self.group].group
+    def make(self, trial: TrialCluster) -> None:
+        resubmit(trial, f"podgroup/{self.group}")
+        group = trial.cluster.jobs[self.group].group
         assert group is not None
-        sketch.put("PodGroup", replace(group, spec=replace(group.spec, queue=self.queue)))
+        trial.put("PodGroup", replace(group, spec=replace(group.spec, queue=self.queue)))
 
 
 class WiderTopology(Change, frozen=True, tag="topology"):
@@ -131,13 +131,13 @@ class WiderTopology(Change, frozen=True, tag="topology"):
     def __str__(self) -> str:
         return "a soft network topology" if self.tier is None else f"a network topology with highestTierAllowed {self.tier}"
 
-    def make(self, sketch: Sketch) -> None:
-        resubmit(sketch, f"podgroup/{self.group}")
-        group = sketch.cluster.jobs[self.group].group
+    def make(self, trial: TrialCluster) -> None:
+        resubmit(trial, f"podgroup/{self.group}")
+        group = trial.cluster.jobs[self.group].group
         assert group is not None
         parts = [replace(part, network_topology=self._of(part.network_topology)) for part in group.spec.sub_group_policy or ()]
         spec = replace(group.spec, network_topology=self._of(group.spec.network_topology), sub_group_policy=parts or None)
-        sketch.put("PodGroup", replace(group, spec=spec))
+        trial.put("PodGroup", replace(group, spec=spec))
 
     def _of(self, topology: NetworkTopology | None) -> NetworkTopology | None:
         if topology is None or topology.mode == "soft":
@@ -152,16 +152,16 @@ class OtherPriority(Change, frozen=True, tag="other-priority"):
     priority_class: str
     words: ClassVar[str] = "priority class {priority_class}"
 
-    def make(self, sketch: Sketch) -> None:
-        cluster = sketch.cluster
+    def make(self, trial: TrialCluster) -> None:
+        cluster = trial.cluster
         chosen: PriorityClass = cluster.of("PriorityClass")[self.priority_class]
         for task in waiting_of(cluster, self.whose):
             spec = {"priority": chosen.value, "priority_class_name": self.priority_class, "preemption_policy": chosen.preemption_policy}
-            sketch.put("Pod", pod_of(task, **spec))
+            trial.put("Pod", pod_of(task, **spec))
         kind, _, key = self.whose.partition("/")
         job = cluster.jobs.get(key) if kind == "podgroup" else None
         if job is not None and job.group is not None:
-            sketch.put("PodGroup", replace(job.group, spec=replace(job.group.spec, priority_class_name=self.priority_class)))
+            trial.put("PodGroup", replace(job.group, spec=replace(job.group.spec, priority_class_name=self.priority_class)))
 
 
 class Drain(Change, frozen=True, tag="drain"):
@@ -170,15 +170,15 @@ class Drain(Change, frozen=True, tag="drain"):
     node: str
     words: ClassVar[str] = "drain node {node}"
 
-    def make(self, sketch: Sketch) -> None:
-        nodes = sketch.cluster.nodes
+    def make(self, trial: TrialCluster) -> None:
+        nodes = trial.cluster.nodes
         if self.node not in nodes.rows:
             raise InputError(f"there is no node {self.node}{did_you_mean(self.node, nodes.rows)}", where="--drain")
         row = nodes.rows[self.node]
-        sketch.put("Node", replace(nodes.wire[row], spec=replace(nodes.wire[row].spec, unschedulable=True)))
+        trial.put("Node", replace(nodes.wire[row], spec=replace(nodes.wire[row].spec, unschedulable=True)))
         for task in list(nodes.tasks[row].values()):
             if task.status & status.ALLOCATED_ALL:
-                sketch.move(task, status.PENDING, -1)
+                trial.move(task, status.PENDING, -1)
 
 
 class MoreObjects(Change, frozen=True, tag="objects"):
@@ -189,9 +189,9 @@ class MoreObjects(Change, frozen=True, tag="objects"):
     def __str__(self) -> str:
         return counted(len(self.items), "object")
 
-    def make(self, sketch: Sketch) -> None:
+    def make(self, trial: TrialCluster) -> None:
         for kind, item in self.items:
-            sketch.put(kind, item)
+            trial.put(kind, item)
 
 
 WHOLE = ("weight", "priority")
@@ -217,12 +217,12 @@ class QueueField(Change, frozen=True, tag="queue-field"):
             )
         return cls(queue, field, value)
 
-    def make(self, sketch: Sketch) -> None:
-        queues = sketch.cluster.queues
+    def make(self, trial: TrialCluster) -> None:
+        queues = trial.cluster.queues
         known = queues.get(self.queue)
         if known is None or known.wire is None:
             raise InputError(f"there is no queue {self.queue}{did_you_mean(self.queue, queues)}", where="--queue")
-        sketch.put("Queue", replace(known.wire, spec=self._changed(known.wire.spec)))
+        trial.put("Queue", replace(known.wire, spec=self._changed(known.wire.spec)))
 
     def _changed(self, spec: QueueSpec) -> QueueSpec:
         if self.field in WHOLE:

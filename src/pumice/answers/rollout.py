@@ -10,7 +10,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from pumice.answers.outcome_of_cycles import with_gang
-from pumice.answers.sketch import Sketch
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import Rehearsal
@@ -64,7 +64,7 @@ class Rollout:
 
         `promised`: existing jobs whose pods are still to be created.
         """
-        with Rehearsal(self._cluster, self._policy) as self._rehearsal, Sketch(self._cluster) as self._sketch:
+        with Rehearsal(self._cluster, self._policy) as self._rehearsal, TrialCluster(self._cluster) as self._trial:
             for work, run in promised:
                 self._submit(work, run)
             self._expect(coming)
@@ -108,23 +108,23 @@ class Rollout:
         self._expect(others)
 
     def _submit(self, work: Work, run: float) -> None:
-        cluster, sketch, created = self._cluster, self._sketch, instant_text(work.submit)
+        cluster, trial, created = self._cluster, self._trial, instant_text(work.submit)
         grouped = work.group is not None if work.scheduler else self._policy.places_gangs
         if work.queue not in cluster.queues or cluster.queues[work.queue].wire is None:
-            sketch.put("Queue", queue(work.queue))
+            trial.put("Queue", queue(work.queue))
         if grouped:
-            sketch.put("PodGroup", group_of(work, created))
+            trial.put("PodGroup", group_of(work, created))
         for pod in pods_of(work, created, work.scheduler or schedulers_of(self._policy)[0], grouped=grouped):
-            sketch.put("Pod", pod)
+            trial.put("Pod", pod)
             self._runs[name_of(cluster.tasks[f"{work.namespace}/{pod.metadata.name}"])] = run
 
     def _end(self, batch: Batch) -> None:
         for task in batch.tasks:
             if task.status & RUNS and self._since.get(task, batch.since) == batch.since:
-                self._sketch.move(task, status.SUCCEEDED, -1)
+                self._trial.move(task, status.SUCCEEDED, -1)
         job = batch.tasks[0].job
         if job is not None and not job.count(ACTIVE):
-            self._sketch.phase(job, COMPLETED)
+            self._trial.phase(job, COMPLETED)
 
     # -- what the scheduler decides
 
@@ -133,9 +133,9 @@ class Rollout:
         if not (cluster.waiting or cluster.without_job or cluster.not_enqueued):
             return
         decisions, take_back = self._rehearsal.cycle(self._now)
-        self._sketch.note(Otherwise(take_back))
+        self._trial.note(Otherwise(take_back))
         self._note_starts(decisions.binds)
-        carry_out(self._sketch, decisions, self._now, self._evict)
+        carry_out(self._trial, decisions, self._now, self._evict)
         if decisions.again_at < inf:
             self._look(max(self._now, decisions.again_at))
         if not self._settles and (decisions.binds or decisions.evictions) and cluster.waiting:
@@ -157,13 +157,13 @@ class Rollout:
                 continue  # it was evicted with another pod of its gang
             self._since[task] = inf
             if task.status != status.RELEASING:
-                self._sketch.move(task, status.RELEASING, task.node)
+                self._trial.move(task, status.RELEASING, task.node)
             self._at(self._now + PERIOD_S, self._come_back, task)
 
     def _come_back(self, task: Task) -> None:
         """Let an evicted pod wait again: it has left its node."""
-        self._sketch.move(task, status.PENDING, -1)
-        self._sketch.set(task, disrupted=False, started=None, placed_at=None)
+        self._trial.move(task, status.PENDING, -1)
+        self._trial.set(task, disrupted=False, started=None, placed_at=None)
 
 
 def _nothing(subject: Any) -> None:

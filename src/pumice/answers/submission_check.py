@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pumice.answers import closed_nodes
 from pumice.answers.can_ever_run import Fit, fits
 from pumice.answers.completed_objects import metadata_of, newcomers
-from pumice.answers.sketch import Sketch
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.api.meta import Wire
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster
@@ -28,9 +28,9 @@ def bounds(items: Iterable[tuple[str, Wire]], cluster: Cluster, policy: Policy, 
 
 def never_fits(items: Sequence[tuple[str, Wire]], cluster: Cluster, policy: Policy, now: float) -> str:
     """Why these objects can never run, in a few words. Empty if they can, or if it is not known."""
-    with Sketch(cluster) as sketch:
+    with TrialCluster(cluster) as trial:
         for kind, item in newcomers(items, cluster):
-            sketch.put(kind, item)
+            trial.put(kind, item)
         found = bounds(items, cluster, policy, now)
     for fit in found:
         if fit.bound is not None and fit.bound.because not in closed_nodes.PASSING:

@@ -6,8 +6,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from pumice.answers.changes import Move
-from pumice.answers.sketch import Sketch, rehearse_alone
 from pumice.answers.subject import waiter
+from pumice.answers.trial_cluster import TrialCluster, rehearse_alone
 from pumice.api.times import Duration
 from pumice.scheduler.actions.consolidate import ConsolidateArgs, MakingRoom
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
@@ -69,9 +69,9 @@ def _elsewhere(cluster: Cluster, policy: Policy, now: float, world: World, task:
     """The node that a running pod would get if its own took no more pods; empty if none."""
     row = task.node
     wire = cluster.nodes.wire[row]
-    with Sketch(cluster) as sketch:
-        sketch.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=True)))
-        sketch.move(task, status.PENDING, -1)
+    with TrialCluster(cluster) as trial:
+        trial.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=True)))
+        trial.move(task, status.PENDING, -1)
         decisions = rehearse_alone(cluster, policy, now, waiter(task.job, [task]), world, RehearsalObserver())
         place = next((bind.node for bind in decisions.binds if bind.task is task), "")
     return "" if place == wire.metadata.name else place

@@ -21,8 +21,8 @@ from pumice.answers.outcome_of_cycles import Course, course
 from pumice.answers.queue_admission import all_allowed
 from pumice.answers.queue_quota import PLACED, largest_promises, step_of
 from pumice.answers.request_changes import FewerPods, OtherPriority, OtherQueue, SmallerPods, first_requests
-from pumice.answers.sketch import Sketch
 from pumice.answers.subject import NAMESPACED, Subject, owner_of, who_waits
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.answers.useful_moves import moves, together
 from pumice.answers.why import PROMISED, Asked, expect
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
@@ -60,11 +60,11 @@ def whatif(
 ) -> WhatIf:
     """The smallest changes with which a job or a pod starts, the cheapest first. The search ends early, with what it has found, when
     `goes_on` returns False. Raises InputError."""
-    with Sketch(cluster) as sketch:
-        asked = pods_not_made.find_or_promise(sketch, subject, NAMESPACED)
+    with TrialCluster(cluster) as trial:
+        asked = pods_not_made.find_or_promise(trial, subject, NAMESPACED)
         if isinstance(asked, Why):
             return WhatIf(asked.subject, asked.line, asked.state)
-        expect(sketch, asked)
+        expect(trial, asked)
         return _Search(cluster, policy, now, world, asked, goes_on).run()
 
 
@@ -129,9 +129,9 @@ class _Search:
         """What becomes of the subject with these changes; None if admission refuses them."""
         if not self._goes_on():
             raise _Ended
-        with Sketch(self._cluster) as sketch:
-            make_all(sketch, changes)
-            if not all_allowed(sketch):
+        with TrialCluster(self._cluster) as trial:
+            make_all(trial, changes)
+            if not all_allowed(trial):
                 return None
             return course(self._cluster, self._policy, now or self._now, self._subject, self._world, short=short)
 

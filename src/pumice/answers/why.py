@@ -19,9 +19,9 @@ from pumice.answers.placed_pods import gone_pod, of_pods, running
 from pumice.answers.pods_to_come import is_promised, promise
 from pumice.answers.queue_admission import all_allowed
 from pumice.answers.queue_quota import largest_promises
-from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, subject_of, tasks_of_job, waiter, who_waits
 from pumice.answers.suspended_owners import resting
+from pumice.answers.trial_cluster import Capture, Look, TrialCluster, look
 from pumice.answers.why_blocked import Blocked
 from pumice.api.plural import counted, part_of, plural
 from pumice.scheduler.framework.decisions import Decisions
@@ -39,8 +39,8 @@ def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World
     cycles. The cluster is afterwards as it was. Raises InputError."""
     if (gone := gone_pod(cluster, subject)) is not None:
         return gone
-    with Sketch(cluster) as sketch:
-        found = pods_not_made.find_or_promise(sketch, subject)
+    with TrialCluster(cluster) as trial:
+        found = pods_not_made.find_or_promise(trial, subject)
         return found if isinstance(found, Why) else Asked(cluster, policy, now, world, advise=advise).about(found)
 
 
@@ -54,11 +54,11 @@ def _never(fits: list[Fit], headline: Headline | None) -> str:
     return fits[0].text
 
 
-def expect(sketch: Sketch, subject: Subject) -> None:
+def expect(trial: TrialCluster, subject: Subject) -> None:
     """Let the pods exist that the controller of the subject's job will make."""
-    job = sketch.cluster.jobs.get(subject.key) if subject.kind in ("job", "podgroup") else None
+    job = trial.cluster.jobs.get(subject.key) if subject.kind in ("job", "podgroup") else None
     if job is not None and job.group is not None:
-        promise(sketch, job)
+        promise(trial, job)
 
 
 class Asked:
@@ -73,8 +73,8 @@ class Asked:
         if subject.kind == "node":
             return self._node(subject)
         evictions = of_pods(self._cluster, _tasks(self._cluster, subject), subject.key if subject.kind != "pod" else "")
-        with Sketch(self._cluster) as sketch:
-            expect(sketch, subject)
+        with TrialCluster(self._cluster) as trial:
+            expect(trial, subject)
             answered = self.stands(subject)
             answered = self.advised(subject, answered) if self._advise else answered
             return replace(answered, evictions=evictions, note=self._unheeded(subject))
@@ -144,15 +144,15 @@ class Asked:
         return tuple(needed)
 
     def _are_allowed(self, changes: list[Change]) -> bool:
-        with Sketch(self._cluster) as sketch:
-            make_all(sketch, changes)
-            return all_allowed(sketch)
+        with TrialCluster(self._cluster) as trial:
+            make_all(trial, changes)
+            return all_allowed(trial)
 
     def _with(self, subject: Subject, changes: list[Change]) -> Why | None:
         """How the subject stands with these changes, when nothing changes any more; None if it has started by then."""
         stands: list[Why] = []
-        with Sketch(self._cluster) as sketch:
-            make_all(sketch, changes)
+        with TrialCluster(self._cluster) as trial:
+            make_all(trial, changes)
             found = course(
                 self._cluster,
                 self._policy,
@@ -180,10 +180,10 @@ class Asked:
         return waiter(job, job.tasks.values())
 
     def _waits(self, subject: Subject) -> Why:
-        with Sketch(self._cluster) as sketch:
+        with TrialCluster(self._cluster) as trial:
             refused = pod_quota.headline(self._cluster, who_waits(self._cluster, subject))
             if refused is not None:
-                pod_quota.withdraw_refused(sketch)
+                pod_quota.withdraw_refused(trial)
             waits = who_waits(self._cluster, subject)
             if refused is not None and waits.job is None and not waits.tasks:
                 return pods_not_made.without_any(str(subject), refused)

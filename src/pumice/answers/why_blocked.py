@@ -18,7 +18,7 @@ from pumice.answers.pod_changes import AskScheduler, MakeGroup, Ungate
 from pumice.answers.pods_to_come import held_tasks
 from pumice.answers.refusing_rules import NodesFor
 from pumice.answers.request_changes import OtherQueue, WiderTopology
-from pumice.answers.sketch import Look
+from pumice.answers.trial_cluster import Look
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.plural import counted, part_of

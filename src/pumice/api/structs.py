@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pumice.api import core, devices, kinds, kube_pod_groups, volcano
+from pumice.api import core, devices, kinds, kube_pod_groups, storage, volcano
 from pumice.api.kinds import Kind
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
@@ -20,8 +20,8 @@ STRUCTS: dict[Kind, type[Wire]] = {
     kinds.EVENTS: core.Event,
     kinds.NAMESPACES: core.Namespace,
     kinds.RESOURCE_QUOTAS: core.ResourceQuota,
-    kinds.VOLUME_CLAIMS: core.PersistentVolumeClaim,
-    kinds.VOLUMES: core.PersistentVolume,
+    kinds.VOLUME_CLAIMS: storage.PersistentVolumeClaim,
+    kinds.VOLUMES: storage.PersistentVolume,
     kinds.SERVICES: core.Service,
     kinds.REPLICATION_CONTROLLERS: core.ReplicationController,
     kinds.CONFIG_MAPS: core.ConfigMap,
@@ -31,11 +31,11 @@ STRUCTS: dict[Kind, type[Wire]] = {
     kinds.RUNTIME_CLASSES: core.RuntimeClass,
     kinds.LIMIT_RANGES: core.LimitRange,
     kinds.DISRUPTION_BUDGETS: core.PodDisruptionBudget,
-    kinds.STORAGE_CLASSES: core.StorageClass,
-    kinds.CSI_NODES: core.CSINode,
-    kinds.CSI_DRIVERS: core.CSIDriver,
-    kinds.VOLUME_ATTACHMENTS: core.VolumeAttachment,
-    kinds.CSI_CAPACITIES: core.CSIStorageCapacity,
+    kinds.STORAGE_CLASSES: storage.StorageClass,
+    kinds.CSI_NODES: storage.CSINode,
+    kinds.CSI_DRIVERS: storage.CSIDriver,
+    kinds.VOLUME_ATTACHMENTS: storage.VolumeAttachment,
+    kinds.CSI_CAPACITIES: storage.CSIStorageCapacity,
     kinds.QUEUES: volcano.Queue,
     kinds.POD_GROUPS: volcano.PodGroup,
     kinds.HYPER_NODES: volcano.HyperNode,

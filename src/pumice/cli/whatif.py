@@ -10,8 +10,8 @@ from pumice.answers.answer_text import differences, options
 from pumice.answers.changes import Change, make_all
 from pumice.answers.completed_objects import newcomers
 from pumice.answers.request_changes import Drain, MoreObjects, QueueField
-from pumice.answers.sketch import Sketch
 from pumice.answers.subject import called
+from pumice.answers.trial_cluster import TrialCluster
 from pumice.api.manifests import Objects
 from pumice.cli.inputs import Inputs, input_options, load, load_policy, namespace_option
 from pumice.cli.tables import json_text, say
@@ -63,8 +63,8 @@ def whatif(
     if submitted:
         changes.append(MoreObjects(tuple(newcomers(replace(given, files=submitted, from_cluster=False).read(moment).items, cluster))))
     difference = compare(cluster, policy, moment, changes, _other(given, moment), HttpWorld())
-    with Sketch(cluster) as sketch:
-        make_all(sketch, changes)  # they may be about jobs that are not there yet
+    with TrialCluster(cluster) as trial:
+        make_all(trial, changes)  # they may be about jobs that are not there yet
         text = differences(difference, partial(called, cluster))
     say(json_text(difference) if output == "json" else text)
 

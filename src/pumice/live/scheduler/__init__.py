@@ -1,6 +1,6 @@
 """The scheduler against an API server, over any `Transport`: a real server, the embedded store, or a test's memory.
 
-    reflectors ─▶ EventHandlers ─▶ Cluster ─▶ cycle() ─▶ Decisions ─▶ effects (pure) ─▶ Sender ─▶ Transport
+    reflectors ─▶ EventHandlers ─▶ Cluster ─▶ cycle() ─▶ Decisions ─▶ requests_of() ─▶ Sender ─▶ Transport
                               ▲                                                    │
                               └───── Outcomes: assume, confirm, forget ◀────────┘
 

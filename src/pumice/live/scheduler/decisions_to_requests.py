@@ -57,7 +57,7 @@ T = TypeVar("T")
 R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteStatus, WriteCondition)
 
 
-def effects(
+def requests_of(
     cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: float, transition: str, sharding: Sharding = UNSHARDED
 ) -> Requests:
     """All requests to the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""

@@ -26,7 +26,7 @@ from pumice.live.coalescing_loop import coalescing_while
 from pumice.live.lifecycle import LostLead, first
 from pumice.live.scheduler.cycle_metrics import CycleTiming
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
-from pumice.live.scheduler.decisions_to_requests import effects, pod_ref
+from pumice.live.scheduler.decisions_to_requests import pod_ref, requests_of
 from pumice.live.scheduler.event_handlers import EventHandlers
 from pumice.live.scheduler.event_translation import NEVER, EventTranslation
 from pumice.live.scheduler.handle import Handle
@@ -329,7 +329,7 @@ class Scheduler:
             self.cluster.nominate(task, node)
         for eviction in decisions.evictions:
             self._event_translation.evicted(eviction.task)
-        return effects(self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
+        return requests_of(self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
 
     def _send(self, requests: Requests, now: float) -> None:
         """Send what was decided at `now`. From here on it is assumed to succeed."""

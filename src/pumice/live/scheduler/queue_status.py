@@ -66,7 +66,7 @@ def _claims_in(queue: Queue) -> dict[str, None]:
 
 def _devices(cluster: Cluster, keys: Iterable[str]) -> Vector:
     """What these claims take, by device class, as quotas name it."""
-    from pumice.scheduler.plugins.kube.devices.by_class import claimed  # loaded only where there are claims
+    from pumice.scheduler.plugins.kube.devices.device_class_usage import claimed  # loaded only where there are claims
 
     known, amounts = cluster.of("ResourceClaim"), dict[str, float]()
     for key in keys:

@@ -1,4 +1,4 @@
-"""The requests of a cycle to the API server, as plain values. `effects` makes them, `sender` sends them."""
+"""The requests of a cycle to the API server, as plain values. `requests_of` makes them, `sender` sends them."""
 
 from typing import Any, NamedTuple
 

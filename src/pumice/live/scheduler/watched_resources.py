@@ -17,9 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.api import kinds as r
-from pumice.api.core import CSIDriver
 from pumice.api.kinds import Kind
 from pumice.api.meta import Metadata, Wire
+from pumice.api.storage import CSIDriver
 from pumice.api.structs import STRUCTS, decoder
 from pumice.client.known_versions import Change
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pumice.scheduler.eviction.cheapest_rows import CheapestRows
+from pumice.scheduler.eviction.cheapest_nodes import CheapestRows
 from pumice.scheduler.eviction.gang_offer import Offer, importance
 from pumice.scheduler.eviction.gang_rooms import Demand, Rooms, most_by_place
 from pumice.scheduler.eviction.pick_node import start, weight

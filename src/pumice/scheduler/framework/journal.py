@@ -2,7 +2,7 @@
 reverse order.
 
 `Moves` gives tasks other places: statements and dry runs are made of it. `StateJournal` notes every other change too: attributes, phases,
-objects. A session has one for all that it does, and what is asked of a cluster (answers/sketch.py) is another.
+objects. A session has one for all that it does, and what is asked of a cluster (answers/trial_cluster.py) is another.
 """
 
 from collections.abc import Callable

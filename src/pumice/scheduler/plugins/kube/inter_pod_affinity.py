@@ -16,8 +16,8 @@ from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, S
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import ABSENT, Cluster, Mask, Nodes, Task
 from pumice.scheduler.plugins.kube import KubePlugin
+from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import ExistingTerms, PodTerms, TermRole
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods
-from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, PodTerms, TermRole
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts, shown_per_node
 
 AFFINITY = Reason("node(s) didn't match pod affinity rules", final=True)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pumice.api.core import CSINode, PersistentVolume, PersistentVolumeSpec, VolumeAttachment
 from pumice.api.pod import Volume
+from pumice.api.storage import CSINode, PersistentVolume, PersistentVolumeSpec, VolumeAttachment
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import Cluster, Index, Nodes, Task

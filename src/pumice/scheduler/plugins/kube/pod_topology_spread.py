@@ -21,8 +21,8 @@ from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, a
 from pumice.scheduler.model import ABSENT, Cluster, Codes, Mask, Nodes, Task
 from pumice.scheduler.model.shared_templates import NO_PAIRS
 from pumice.scheduler.plugins.kube import KubePlugin
+from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import selector_of
 from pumice.scheduler.plugins.kube.indexes.existing_pods import ExistingPods
-from pumice.scheduler.plugins.kube.indexes.existing_terms import selector_of
 from pumice.scheduler.plugins.kube.indexes.imagined_pods import Imagined
 from pumice.scheduler.plugins.kube.indexes.pod_counts import shown_per_node
 from pumice.scheduler.plugins.kube.node_affinity import required_matches

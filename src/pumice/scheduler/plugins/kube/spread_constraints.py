@@ -10,8 +10,8 @@ from pumice.api.pod import TopologySpreadConstraint
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.model import Cluster, Task, Template
 from pumice.scheduler.model.shared_templates import Pairs
+from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import merged, selector_of
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods
-from pumice.scheduler.plugins.kube.indexes.existing_terms import merged, selector_of
 from pumice.scheduler.plugins.kube.indexes.label_index import LabelIndex, PodScope
 
 SYSTEM_DEFAULTS = (

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pumice.api.core import CSIDriver, PersistentVolumeClaim
+from pumice.api.storage import CSIDriver, PersistentVolumeClaim
 from pumice.scheduler.engine import Scores
 from pumice.scheduler.model import Cluster, Mask
 from pumice.scheduler.plugins.kube.volume_matching import (

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.core import PersistentVolumeClaim
 from pumice.api.problems import Path, Problems
+from pumice.api.storage import PersistentVolumeClaim
 from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, unless_gone

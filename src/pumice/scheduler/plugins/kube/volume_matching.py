@@ -11,9 +11,9 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from pumice.api.annotations import BIND_COMPLETED, OLD_STORAGE_CLASS, SELECTED_NODE
-from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClass
 from pumice.api.pod import NodeSelector
 from pumice.api.selectors import Requirement, matches
+from pumice.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from pumice.scheduler.engine import Reason
 from pumice.scheduler.framework.cluster_events import ClusterEvent
 from pumice.scheduler.model import Cluster, Mask, NDArray, Nodes, Rows, Task, Template

@@ -7,8 +7,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
-from pumice.api.core import PersistentVolume, PersistentVolumeClaim
 from pumice.api.selectors import Requirement
+from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import ABSENT, Cluster, Task

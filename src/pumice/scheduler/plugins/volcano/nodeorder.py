@@ -8,7 +8,7 @@ from pumice.scheduler.engine import Scorer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model import Mask, Range
 from pumice.scheduler.plugins.kube.image_locality import ImageLocality
-from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
+from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import ExistingTerms
 from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityScorer
 from pumice.scheduler.plugins.kube.least_allocated import LeastAllocated
 from pumice.scheduler.plugins.kube.most_allocated import MostAllocated

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 import numpy as np
 from msgspec import Struct
 
-from pumice.api.core import PersistentVolumeClaim
+from pumice.api.storage import PersistentVolumeClaim
 from pumice.scheduler.model import Cluster, Index, Mask, Task, status
 from pumice.scheduler.plugins.kube import volume_matching
 

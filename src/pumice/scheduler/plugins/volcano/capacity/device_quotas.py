@@ -11,7 +11,7 @@ import numpy as np
 
 from pumice.api.devices import ResourceClaim
 from pumice.scheduler.model import Cluster, Mask, Task, Vector, status
-from pumice.scheduler.plugins.kube.devices.by_class import CLASS, claimed
+from pumice.scheduler.plugins.kube.devices.device_class_usage import CLASS, claimed
 from pumice.scheduler.plugins.volcano.capacity.accounts import QueueAccount
 
 

@@ -1,4 +1,4 @@
-"""A cluster to try changes on: whatever is changed through a Sketch is undone when it ends, in reverse order.
+"""A cluster to try changes on: whatever is changed through a TrialCluster is undone when it ends, in reverse order.
 
 The scheduler's state itself is changed, not a copy of it: a cluster of 150,000 pods is too large to be copied for a trial.
 
@@ -29,7 +29,7 @@ from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.model.task import metadata_of
 
 
-class Sketch(StateJournal):
+class TrialCluster(StateJournal):
     """Changes to a cluster that are undone at the end. Use it as a context manager."""
 
     def __init__(self, cluster: Cluster) -> None:
