@@ -115,9 +115,9 @@ def test_the_sender_patches_the_status_and_takes_devices_back(refusal: KubeError
     async def story() -> None:
         sender = Sender(server, outcomes, {}, WallClock(), Options())  # type: ignore[arg-type]
         running = asyncio.create_task(sender.run())
-        sender._conditions.put("ns/g", condition)
-        sender._releases.put("ns/c", ReleaseClaim(ObjectRef("c", "ns")))
-        sender._releases.put("ns/d", ReleaseClaim(ObjectRef("d", "ns"), "g"))
+        sender._lanes["group condition"].put("ns/g", condition)
+        sender._lanes["claim"].put("ns/c", ReleaseClaim(ObjectRef("c", "ns")))
+        sender._lanes["claim"].put("ns/d", ReleaseClaim(ObjectRef("d", "ns"), "g"))
         await asyncio.wait_for(sender.drained(), 20)
         running.cancel()
 

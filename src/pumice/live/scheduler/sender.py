@@ -11,7 +11,7 @@ first waits for them in a lane of its own, which is wide enough that slow storag
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -34,7 +34,6 @@ from pumice.live.scheduler.request_lane import RequestLane
 from pumice.live.scheduler.requests import (
     BindPod,
     EvictPod,
-    FailedRequest,
     MarkPod,
     OpenGate,
     ReadPod,
@@ -75,54 +74,46 @@ class Sender:
         self._preparing = PreBind(transport, raw_objects, outcomes.is_there, clock, options.volume_timeout_s)
         self._waits_for_volumes = options.volumes
         few = max(1, options.concurrency // 2)
-        self._preparations: RequestLane[BindPod] = RequestLane(PREPARED_AT_ONCE, self._prepare, self._on_fault)
-        self._evictions: RequestLane[EvictPod] = RequestLane(few, self._evict, self._on_fault)
-        self._binds: RequestLane[BindPod] = RequestLane(options.concurrency, self._bind, self._on_fault)
-        self._gates: RequestLane[OpenGate] = RequestLane(few, self._open_gate, self._on_fault)
-        self._marks: RequestLane[MarkPod] = RequestLane(few, self._mark, self._on_fault)
-        self._writes: RequestLane[WriteStatus] = RequestLane(few, self._write, self._on_fault)
-        self._conditions: RequestLane[WriteCondition] = RequestLane(few, self._condition, self._on_fault)
-        self._releases: RequestLane[ReleaseClaim] = RequestLane(few, self._release, self._on_fault)
-        self._reads: RequestLane[ReadPod] = RequestLane(few, self._read, self._on_fault)
-        self._faults: RequestLane[FailedRequest] = RequestLane(few, lambda fault: self._on_fault(*fault), self._on_fault)
-        self._rests: RequestLane[PausedRead] = RequestLane(RESTING_AT_ONCE, self._rest, self._on_fault)
-        self._lanes: dict[str, RequestLane[Any]] = {
-            "eviction": self._evictions,
-            "volumes and devices": self._preparations,
-            "bind": self._binds,
-            "gate": self._gates,
-            "condition": self._marks,
-            "status": self._writes,
-            "group condition": self._conditions,
-            "claim": self._releases,
-            "read": self._reads,
-            "fault": self._faults,
-            "pause before it is read": self._rests,
+        acts: dict[str, tuple[int, Callable[[Any], Awaitable[None]]]] = {
+            "eviction": (few, self._evict),
+            "volumes and devices": (PREPARED_AT_ONCE, self._prepare),
+            "bind": (options.concurrency, self._bind),
+            "gate": (few, self._open_gate),
+            "condition": (few, self._mark),
+            "status": (few, self._write),
+            "group condition": (few, self._condition),
+            "claim": (few, self._release),
+            "read": (few, self._read),
+            "fault": (few, lambda fault: self._on_fault(*fault)),
+            "pause before it is read": (RESTING_AT_ONCE, self._rest),
         }
+        self._lanes = {name: RequestLane(width, act, self._on_fault) for name, (width, act) in acts.items()}
+        self._binds = self._lanes["bind"]
 
     def send(self, requests: Requests) -> None:
+        lanes = self._lanes
         for eviction in requests.evictions:
-            self._evictions.put(eviction.pod.uid, eviction, eviction.pod.namespace)
+            lanes["eviction"].put(eviction.pod.uid, eviction, eviction.pod.namespace)
         for write in requests.statuses:  # before binds: pods of a gang are only made once its status says so
-            self._writes.put((write.kind, str(write.ref)), write, write.ref.namespace)
+            lanes["status"].put((write.kind, str(write.ref)), write, write.ref.namespace)
         for bound in requests.binds:
-            self._marks.drop(bound.pod.uid)
+            lanes["condition"].drop(bound.pod.uid)
             needs = bound.needs if self._waits_for_volumes else bound.needs._replace(volumes=())
-            lane = self._preparations if any(needs) else self._binds
+            lane = lanes["volumes and devices" if any(needs) else "bind"]
             lane.put(bound.pod.uid, bound._replace(needs=needs), bound.pod.namespace)
         for gate in requests.gates:
-            self._gates.put(gate.pod.uid, gate, gate.pod.namespace)
+            lanes["gate"].put(gate.pod.uid, gate, gate.pod.namespace)
         for mark in requests.marks:
-            self._marks.put(mark.pod.uid, mark, mark.pod.namespace)
+            lanes["condition"].put(mark.pod.uid, mark, mark.pod.namespace)
         for condition in requests.conditions:
-            self._conditions.put(str(condition.group), condition, condition.group.namespace)
+            lanes["group condition"].put(str(condition.group), condition, condition.group.namespace)
         for release in requests.releases:
-            self._releases.put(str(release.claim), release, release.claim.namespace)
+            lanes["claim"].put(str(release.claim), release, release.claim.namespace)
         for fault in requests.faults:
-            self._faults.put((type(fault.request), fault.request[0]), fault)
+            lanes["fault"].put((type(fault.request), fault.request[0]), fault)
 
     def read_again(self, request: ReadPod) -> None:
-        self._reads.put(request.pod.uid, request, request.pod.namespace)
+        self._lanes["read"].put(request.pod.uid, request, request.pod.namespace)
 
     def notes_of(self, uid: str) -> dict[str, str]:
         """Which calls about a pod wait or are under way; a bind that is repeated is one call."""
@@ -168,7 +159,7 @@ class Sender:
 
     def _rest_first(self, request: ReadPod, pause_s: float) -> None:
         """Read the pod after a pause. Meanwhile what is assumed of it stays, and it occupies no worker of another lane."""
-        self._rests.put(request.pod.uid, PausedRead(request, pause_s))
+        self._lanes["pause before it is read"].put(request.pod.uid, PausedRead(request, pause_s))
 
     async def _rest(self, rest: PausedRead) -> None:
         await self._clock.sleep(rest.pause_s)
@@ -262,7 +253,7 @@ class Sender:
         """Whether the PodGroups have the places noted that are held for them, as soon as they do or nothing is left to be written."""
         known = self._raw_objects[POD_GROUPS.kind]
         while any(HELD_PLACES not in ((known.get(key) or {}).get("metadata", {}).get("annotations") or {}) for key in groups):
-            if self._writes.idle:
+            if self._lanes["status"].idle:
                 return False
             await self._clock.sleep(NOTED_EVERY_S)
         return True

@@ -31,9 +31,12 @@ class GroupOutcome(Enum):
 G = TypeVar("G", bound=WaitingGroup)
 
 
-class WaitingPods(Protocol):
+class WaitingPods:
+    """A scheduling queue. This one remembers nothing: all pods are tried."""
+
     def due(self, ready: list[Task], now: float) -> list[Task]:
         """The pods to be tried now, out of the pods without a node in `ready`, in the same order."""
+        return ready
 
     def placed(self, task: Task) -> None:
         """Called when the pod has got a node."""
@@ -49,46 +52,20 @@ class WaitingPods(Protocol):
 
     def due_groups(self, ready: list[G], present: Collection[str], now: float) -> list[G]:
         """The groups to be tried now, out of those in `ready`, in the same order. `present`: the uids of all groups that wait."""
+        return ready
 
     def group_tried(self, group: WaitingGroup, outcome: GroupOutcome, left: Sequence[Task], now: float) -> None:
         """Called when a group was tried. `left`: its members that still have no node."""
 
     def tries(self, task: Task) -> tuple[int, float]:
         """How often a pending member of a group was tried, and when the last time."""
-
-
-class Everybody:
-    """A scheduling queue that remembers nothing: all pods are tried."""
-
-    def due(self, ready: list[Task], now: float) -> list[Task]:
-        return ready
-
-    def placed(self, task: Task) -> None:
-        pass
-
-    def refused(self, task: Task, by: frozenset[str], now: float) -> None:
-        pass
-
-    def failed(self, task: Task, now: float) -> None:
-        pass
-
-    def nomination_ended(self, task: Task) -> None:
-        pass
-
-    def due_groups(self, ready: list[G], present: Collection[str], now: float) -> list[G]:
-        return ready
-
-    def group_tried(self, group: WaitingGroup, outcome: GroupOutcome, left: Sequence[Task], now: float) -> None:
-        pass
-
-    def tries(self, task: Task) -> tuple[int, float]:
         return 0, 0.0
 
 
-EVERYBODY = Everybody()
+EVERYBODY = WaitingPods()
 
 
-class Only(Everybody):
+class Only(WaitingPods):
     """A scheduling queue in which only these pods of kube-scheduler's profiles are tried."""
 
     def __init__(self, tasks: list[Task]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind
-from pumice.scheduler.framework.pods_to_try import G, GroupOutcome, WaitingGroup
+from pumice.scheduler.framework.pods_to_try import G, GroupOutcome, WaitingGroup, WaitingPods
 from pumice.scheduler.kube.group_queue import ATTEMPT_FAILED, ENDED, NEW, GroupQueue
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.queueing_hints import may_help
@@ -35,7 +35,7 @@ class _Entry:
 
 
 @dataclass
-class SchedulingQueue:
+class SchedulingQueue(WaitingPods):
     """Active, backing-off and unschedulable pods. A pod is in exactly one of the four places, or being tried, or on its way to a node."""
 
     cluster: Cluster
