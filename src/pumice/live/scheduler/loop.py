@@ -8,7 +8,7 @@ sent in the background, and `Outcomes` says what the answers mean. The next cycl
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from math import inf
@@ -23,7 +23,8 @@ from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import Transport
 from pumice.live.clock import Clock, WallClock
 from pumice.live.coalescing_loop import coalescing_while
-from pumice.live.lifecycle import LostLead, first
+from pumice.live.lifecycle import LostLead
+from pumice.live.scheduler.background_tasks import BackgroundTasks
 from pumice.live.scheduler.cycle_metrics import CycleTiming
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
 from pumice.live.scheduler.decisions_to_requests import pod_ref, requests_of
@@ -108,8 +109,6 @@ class Scheduler:
         self._sent_status = SentStatus(options.period_s)
         self._cycle_timer = CycleTimer(options.period_s)
         self._stirred = asyncio.Event()
-        self._failure: BaseException | None = None
-        self._broken = asyncio.Event()
         self._event_translation = EventTranslation(self.cluster)
         self._next_try = NEVER  #: when a pod of the scheduling queue is due, held back pods may go, or an object or a write is tried again
         handle = Handle(
@@ -131,7 +130,8 @@ class Scheduler:
         self._guarded_until = -inf
         self._pace = pace
         self._following: list[Reflector[Any]] = []
-        self._background: list[asyncio.Task[None]] | None = None  #: what runs beside the cycles; None before it is started
+        self._background = BackgroundTasks()
+        self._background.add(self._sender.run, self.recorder.run)
         self._keeper = keeper
         if keeper is not None:
             self.watch(keeper)
@@ -156,8 +156,7 @@ class Scheduler:
         wanted = [source for source in sources(self.options, policy) if source.resource not in followed]
         fresh = reflectors(wanted, self._transport, partial(self.change, self._event_handlers.take), self._pace)
         self._following += fresh
-        if self._background is not None:
-            self._background += map(self._beside, (reflector.run() for reflector in fresh))
+        self._background.add(*(reflector.run for reflector in fresh))
 
     @property
     def scheduling_queue(self) -> WaitingPods:
@@ -208,7 +207,7 @@ class Scheduler:
     async def run(self, instead: Callable[[], Awaitable[None]] | None = None) -> None:
         """Run cycles, or `instead` in their place, until cancelled. Raises LostLead as soon as the fence has held back a write."""
         async with self.started():
-            await first((instead or self._cycles)(), self._broken.wait())
+            await self._background.unless_broken((instead or self._cycles)())
             self._check()
 
     async def _cycles(self) -> None:
@@ -219,49 +218,20 @@ class Scheduler:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
         """A context in which the cluster is watched and requests are sent, in the background. It begins once the cluster has been read."""
-        work = [self._sender.run(), self.recorder.run(), *(reflector.run() for reflector in self._following)]
-        tasks = self._background = list(map(self._beside, work))
-        try:
-            await self._all_synced()
+        async with self._background.running():
+            # until the cluster has been read no change starts a cycle
+            await self._background.unless_broken(all_synced(self._following, self.policy, self.options.sync_timeout_s))
+            self._check()
             self.synced.set()
             self._when_synced()
             with coalescing_while(self._is_binding):
                 yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _is_binding(self) -> bool:
         return self._sender.binding
 
-    def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        task.add_done_callback(self._background_ended)
-        return task
-
-    def _background_ended(self, task: asyncio.Task[None]) -> None:
-        """Stop the scheduler if a background task has failed: a bug there must not leave a scheduler that only looks alive."""
-        if not task.cancelled() and task.exception() is not None:
-            self._failure = task.exception()
-            self._broken.set()
-
-    async def _all_synced(self) -> None:
-        """Wait until the cluster has been read, or raise the failure of a background task. Until then no change starts a cycle."""
-        syncing = asyncio.create_task(all_synced(self._following, self.policy, self.options.sync_timeout_s))
-        broken = asyncio.create_task(self._broken.wait())
-        try:
-            await asyncio.wait([syncing, broken], return_when=asyncio.FIRST_COMPLETED)
-            self._check()
-            syncing.result()
-        finally:
-            syncing.cancel()
-            broken.cancel()
-            await asyncio.gather(syncing, broken, return_exceptions=True)
-
     def _check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+        self._background.check()
         if self._outcomes.lost_lead:
             raise LostLead
 
