@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from pumice.api.dns_names import is_subdomain
 from pumice.api.errors import InputError, raise_all
 from pumice.api.kinds import CLUSTER_WIDE
 from pumice.api.quantity import QuantityError, quantity, shortened
@@ -184,13 +185,12 @@ NAME_RULE = (
 )
 PREFIX_RULE = "prefix part must be a lowercase DNS subdomain (e.g. 'example.com')"
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def qualified_name_fault(name: str) -> str:
     """Why the name is not a qualified name; empty if it is one."""
     prefix, slash, rest = name.rpartition("/")
-    if slash and not (_DOMAIN.fullmatch(prefix) and len(prefix) <= 253):
+    if slash and not is_subdomain(prefix):
         return PREFIX_RULE
     return "" if _NAME.fullmatch(rest) and len(rest) <= 63 else NAME_RULE
 

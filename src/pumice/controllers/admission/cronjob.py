@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from pumice.api import Object, name_of, namespace_of, spec_of
+from pumice.api.dns_names import is_subdomain
 from pumice.api.json_objects import copied
 from pumice.controllers.admission import job as job_rules
-from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_subdomain, not_negative, one_of
+from pumice.controllers.admission.problem import CREATE, Problem, Settings, not_negative, one_of
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.cron_schedule import ScheduleError, parse_schedule
 

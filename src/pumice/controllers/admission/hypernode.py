@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from pumice.api import Object, spec_of
+from pumice.api.dns_names import is_subdomain
 from pumice.api.regular_expressions import PatternError, pattern
-from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, not_negative, one_of
+from pumice.controllers.admission.problem import Problem, Settings, not_negative, one_of
 from pumice.controllers.controller import Lister
 
 WAYS = ("exactMatch", "regexMatch", "labelMatch")

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from pumice.api import Object, did_you_mean, kinds, name_of, spec_of
 from pumice.api.defaults import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.dns_names import is_label, is_subdomain
 from pumice.api.json_objects import copied
 from pumice.controllers.admission.podgroup import open_queue, topology
-from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain
+from pumice.controllers.admission.problem import CREATE, Problem, Settings
 from pumice.controllers.admission.semantic_equality import meaning
 from pumice.controllers.admission.task import LONGEST_NAME, policy_problems, task_problems
 from pumice.controllers.controller import Lister

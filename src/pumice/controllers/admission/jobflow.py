@@ -6,7 +6,8 @@ A step that is listed twice is one step, as in Volcano; a flow without steps is 
 from collections.abc import Iterator
 
 from pumice.api import Object, spec_of
-from pumice.controllers.admission.problem import Known, Problem, Settings, is_subdomain, loop, one_of
+from pumice.api.dns_names import is_subdomain
+from pumice.controllers.admission.problem import Known, Problem, Settings, loop, one_of
 from pumice.controllers.controller import Lister
 
 NOT_A_DAG = "jobflow Flow is not DAG"

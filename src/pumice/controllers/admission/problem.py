@@ -1,6 +1,5 @@
 """Problems, and the settings of the rules: the flags of Volcano's webhook manager that change them."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,9 +13,6 @@ CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
 A_LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', of these at most 63, with no '-' at its ends"
 )
-
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
-_SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 
 
 class Problem(Struct, frozen=True):
@@ -46,15 +42,6 @@ def readable(field: str, problems: Iterable[Problem]) -> Iterator[Problem]:
         yield from problems
     except (AttributeError, KeyError, TypeError, ValueError):
         yield Problem(field, "a value in it has another type than it should have, such as a text in the place of a list")
-
-
-def is_label(text: str) -> bool:
-    return _LABEL.match(text) is not None
-
-
-def is_subdomain(text: str) -> bool:
-    """Whether the text is a DNS-1123 subdomain, as the names of most objects are."""
-    return _SUBDOMAIN.match(text) is not None
 
 
 def not_negative(value: Any, field: str) -> Iterable[Problem]:

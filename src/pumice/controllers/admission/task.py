@@ -7,9 +7,10 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from pumice.api import Object, duration, name_of, spec_of
+from pumice.api.dns_names import is_label
 from pumice.api.quantity import QuantityError, quantity
 from pumice.controllers.admission.podgroup import topology
-from pumice.controllers.admission.problem import A_LABEL, Known, Problem, amounts, is_label, loop, one_of, readable
+from pumice.controllers.admission.problem import A_LABEL, Known, Problem, amounts, loop, one_of, readable
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.event import ANY, events_of
 

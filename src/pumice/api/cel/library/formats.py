@@ -10,10 +10,9 @@ from pumice.api.cel.functions import function, method, tenth
 from pumice.api.cel.library.networks import address_of_web
 from pumice.api.cel.library.times import instant
 from pumice.api.cel.values import Format, Optional
+from pumice.api.dns_names import LABEL, SUBDOMAIN
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)")
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
@@ -44,8 +43,8 @@ def _prefix(judge: Callable[[str], Problems]) -> Callable[[str], Problems]:
 def _dns_label(text: str) -> Problems:
     if len(text) > 63:
         yield "must be no more than 63 characters"
-    if _LABEL.fullmatch(text) is None:
-        dots = "." in text and _SUBDOMAIN.fullmatch(text)
+    if LABEL.fullmatch(text) is None:
+        dots = "." in text and SUBDOMAIN.fullmatch(text)
         yield (
             "must not contain dots"
             if dots
@@ -92,7 +91,7 @@ def _like(shape: re.Pattern[str], problem: str) -> Callable[[str], Problems]:
 
 
 _subdomain = _shaped(
-    _SUBDOMAIN, 253, "a lowercase RFC 1123 subdomain is letters, digits, '-' and '.', and begins and ends with a letter or digit"
+    SUBDOMAIN, 253, "a lowercase RFC 1123 subdomain is letters, digits, '-' and '.', and begins and ends with a letter or digit"
 )
 _dns_1035 = _shaped(_LABEL_1035, 63, "a DNS-1035 label is letters, digits and '-', begins with a letter and ends with a letter or digit")
 RULES = {
