@@ -1,5 +1,5 @@
 """`python -m pumice`."""
 
-from pumice.cli.entry_point import main
+from pumice.cli.program import main
 
 main()

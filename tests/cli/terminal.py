@@ -46,7 +46,7 @@ class Terminal:
     def process(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         """The command as a process of its own, which ends with the block. It heeds Ctrl-C also where the tests run in the background."""
         heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-        command = [sys.executable, "-c", f"{heed}; from pumice.cli.entry_point import main; main()", *arguments]
+        command = [sys.executable, "-c", f"{heed}; from pumice.cli.program import main; main()", *arguments]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | self._environment)
         try:
             yield process

@@ -13,7 +13,7 @@ SCHEDULER = {"numpy", "pumice.scheduler", "pumice.live.scheduler"}
 LISTED = "import importlib, sys; importlib.import_module(sys.argv[1]); print(*sys.modules)"
 CYCLE = """
 import sys
-from pumice.cli.entry_point import main
+from pumice.cli.program import main
 try:
     main()
 finally:

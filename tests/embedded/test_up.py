@@ -31,7 +31,7 @@ class Pumice:
         kept = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
         self.environment = {**kept, "HOME": str(home)}
         self.started: list[subprocess.Popen[str]] = []
-        self.command = [sys.executable, "-c", "from pumice.cli.entry_point import main; main()"]
+        self.command = [sys.executable, "-c", "from pumice.cli.program import main; main()"]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*self.command, *arguments], env=self.environment, capture_output=True, text=True, timeout=TIMEOUT_S)
@@ -251,7 +251,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_behind(pumice: Pumice, name:
 def test_where_kubectl_and_pumice_are_not_on_the_path_the_welcome_says_what_works(pumice: Pumice, tmp_path: Path) -> None:
     script = tmp_path / "bin" / "pumice"
     script.parent.mkdir()
-    script.write_text(f"#!{sys.executable}\nfrom pumice.cli.entry_point import main\nmain()\n")
+    script.write_text(f"#!{sys.executable}\nfrom pumice.cli.program import main\nmain()\n")
     script.chmod(0o700)
     pumice.command, pumice.environment["PATH"] = [str(script)], "/nowhere"
     up = pumice.run("up", "-d", "--port", "0", "--nodes", "2x4cpu")

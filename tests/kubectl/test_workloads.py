@@ -93,7 +93,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
         pytest.skip("kubectl is not installed; these tests are about the real one")
     folder = tmp_path_factory.mktemp("cluster")
     environment = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"} | {"HOME": str(folder)}
-    program = "from pumice.cli.entry_point import main; main()"
+    program = "from pumice.cli.program import main; main()"
     command = [sys.executable, "-c", program, "up", "--port", "0", "--nodes", "3x8cpu", "--speed", "60"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -28,7 +28,7 @@ VOLCANOS = ["--logtostderr", "--enable-healthz=true", "--enable-metrics=true", "
 
 @contextmanager
 def pumice(*arguments: str, kubeconfig: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", "from pumice.cli.entry_point import main; main()", *arguments]
+    command = [sys.executable, "-c", "from pumice.cli.program import main; main()", *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"KUBECONFIG": str(kubeconfig)})
     try:
         yield process
