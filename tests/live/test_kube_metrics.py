@@ -39,7 +39,7 @@ def page(*objects: Any, gates: dict[str, bool] | None = None, cycles: int = 1) -
 
 
 def test_the_names_are_upstreams() -> None:
-    assert [family.name for family in KubeMetrics().families] == [f"scheduler_{name}" for name in NAMES.split()]
+    assert [family.name for family in KubeMetrics().declared] == [f"scheduler_{name}" for name in NAMES.split()]
 
 
 def test_families_without_a_step_here_are_known_to_a_scrape() -> None:
