@@ -41,7 +41,6 @@ def test_a_first_event_is_written_whole() -> None:
         "lastTimestamp": "2026-01-01T00:00:00Z",
         "count": 1,
         "type": "Normal",
-        "eventTime": None,
         "reportingComponent": "volcano",
         "reportingInstance": "",
     }

@@ -138,7 +138,6 @@ class EventCorrelator:
             "lastTimestamp": last,
             "count": repeats.count,
             "type": what.type,
-            "eventTime": None,
             "reportingComponent": self.component,
             "reportingInstance": "",
         }

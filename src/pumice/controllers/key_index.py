@@ -33,10 +33,8 @@ class KeyIndex:
         return [(kind, key) for key in sorted(self._strays.get((kind, namespace), ()))]
 
     def changed(self, kind: str, key: Key, old: Object | None, new: Object | None) -> None:
-        shares_spec = old is not None and new is not None and spec_of(old) is spec_of(new)
-        for path in INDEXED.get(kind, ()):
-            if not shares_spec or path.startswith(LABELS):
-                self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
+        for path in INDEXED.get(kind, ()) if old is None or new is None or _may_move(old, new) else ():
+            self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
         before, after = owners_of(old) if old else [], owners_of(new) if new else []
         if old is None or new is None or before != after:
             self._index_owners((kind, key), before, after)
@@ -93,6 +91,11 @@ class IndexedLister:
     def _found(self, places: list[IndexKey]) -> Iterator[Object]:
         found = (self.get(kind, *key) for kind, key in places)
         return (subject for subject in found if subject is not None)
+
+
+def _may_move(old: Object, new: Object) -> bool:
+    """Whether a field by which an object is found may differ."""
+    return spec_of(old) is not spec_of(new) or labels_of(old) != labels_of(new)
 
 
 def _indexed(subject: Object | None, path: str) -> str | None:

@@ -172,6 +172,8 @@ def conformed(
 
     Fields that equal those of `stored`, which was checked before, are not checked again. An apply keeps what is zero or empty."""
     walk = _Walk([], keeps_zeros)
+    if not stored and conforms(shape, value):
+        return value, []
     if shape.kind == "struct":  # each field of a whole object is then checked once, unless it is wrong
         return _clean_struct(shape, value, "", kind_name, walk, stored), walk.unknown
     return _clean(shape, value, "", kind_name, walk), walk.unknown
@@ -212,14 +214,14 @@ def _clean_struct(shape: Shape, value: Any, path: str, owner: str, walk: _Walk, 
     result = {}
     for key, item in value.items():
         field = shape.fields.get(key)
-        inner = f"{path}.{key}" if path else key
         if field is None:
             if shape.preserve:
                 result[key] = item
             else:
-                walk.unknown.append(inner)
+                walk.unknown.append(f"{path}.{key}" if path else key)
         elif item is not None:
-            clean = item if key in stored and stored[key] == item else _clean(field, item, inner, name, walk)
+            is_stored = key in stored and stored[key] == item
+            clean = item if is_stored else _clean(field, item, f"{path}.{key}" if path else key, name, walk)
             if clean or walk.keeps_zeros or key not in shape.omitted:
                 result[key] = clean
     return result

@@ -312,8 +312,8 @@ class Store:
             return self._created(kind, clone(fresh), namespace, options)
         shown = seen(kind, old)
         fresh = patched(kind, shown, patch, key, options, now, subresource)
-        untouched = _untouched(kind, old, fresh, subresource)
-        fresh = _own(fresh, untouched, ("metadata",)) if untouched and shown is old and not kind.custom else clone(fresh)
+        untouched = _untouched(kind, old, fresh, subresource) or {key: value for key, value in fresh.items() if old.get(key) is value}
+        fresh = _own(fresh, untouched, ("metadata",)) if subresource == "status" and shown is old and not kind.custom else clone(fresh)
         try:
             obj = self._taken(kind, fresh, namespace, options, untouched)
         except Misshaped as error:

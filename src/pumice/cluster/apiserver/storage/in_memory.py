@@ -117,6 +117,8 @@ class Storage:
     def json(self, storage: str, obj: Object) -> bytes:
         """The JSON of an object, which the event of its last write has, if that is still kept."""
         events = self.kind_storage(storage).events
+        if events and events[-1].object is obj:
+            return events[-1].body
         at = bisect_left(events, int(obj["metadata"].get("resourceVersion") or 0), key=_version_of)
         return events[at].body if at < len(events) and events[at].object is obj else _encode(obj)
 
