@@ -94,7 +94,7 @@ class ObjectChange(_States):
         old, new = self
         return bool((old is not None and owners_of(old)) or (new is not None and owners_of(new)) or self.is_adoptable)
 
-    @cached_property
+    @property
     def is_adoptable(self) -> bool:
         """Whether the object has no controller now, and that or its labels are new."""
         old, new = self

@@ -9,7 +9,7 @@ If a controller fails on a changed object, the error is logged and the object is
 
 import heapq
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from pumice.api.kinds import kind_of
@@ -54,9 +54,15 @@ class KeyQueue:
             concerns_owners = change.concerns_owners
             for kind in (kind_of(change.object), EVERY):
                 for controller, keys_of in self._watchers.get(kind, ()):
-                    if concerns_owners or type(keys_of) is not OfOwners:
-                        for key in _keys(controller, keys_of, change, lister):
-                            self.add(controller, key)
+                    if not concerns_owners and type(keys_of) is OfOwners:
+                        continue
+                    try:
+                        keys = tuple(keys_of(change, lister))
+                    except Exception:
+                        _log_fault(controller, change)
+                        continue
+                    for key in keys:
+                        self.add(controller, key)
 
     def add(self, controller: Controller, key: Hashable) -> None:
         if (controller.name, key) not in self._waiting:
@@ -107,11 +113,7 @@ class KeyQueue:
         return work
 
 
-def _keys(controller: Controller, keys_of: KeysOf, change: ObjectChange, lister: Lister) -> Collection[Hashable]:
-    try:
-        return tuple(keys_of(change, lister))
-    except Exception:
-        import logging  # imported only if there is an error to log
+def _log_fault(controller: Controller, change: ObjectChange) -> None:
+    import logging  # imported only if there is an error to log
 
-        logging.getLogger(__name__).exception("%s passes over %s %s", controller.name, kind_of(change.object), change.object["metadata"])
-        return ()
+    logging.getLogger(__name__).exception("%s passes over %s %s", controller.name, kind_of(change.object), change.object["metadata"])

@@ -109,7 +109,7 @@ _NAMED_BY_LABELS = ("namespaces", "services", "statefulsets.apps")  #: whose nam
 def metadata_causes(kind: ServedKind, metadata: dict[str, Any], before: dict[str, Any] | None) -> Causes:
     """The causes for refusing the metadata: its name, labels, annotations and owner references, if they differ from those
     of a stored object in `before`."""
-    if before is not None and all(metadata.get(field) == before.get(field) for field in _CHECKED):
+    if before is not None and (metadata == before or all(metadata.get(field) == before.get(field) for field in _CHECKED)):
         return []
     name, prefix = metadata.get("name"), metadata.get("generateName")
     causes: Causes = []

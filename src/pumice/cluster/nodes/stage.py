@@ -96,7 +96,7 @@ class PodStage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         if self.after == AS_IT_SLEEPS:
             return sleeps_s(pod) or 0.0
         law = _noted_law(annotations_of(pod)[self.after["annotation"]]) if _is_noted(self.after) else self.after
-        return max(0.0, _delay_s(law, _drawn(pod, self.name)))
+        return max(0.0, _delay_s(law, _drawn(pod, self.name) if isinstance(law, Mapping) else 0.0))
 
     def code_of(self, pod: Object) -> int:
         """The exit code of the pod's containers."""

@@ -49,10 +49,15 @@ class ResourceQuotas:
 CHANGING = (kinds.SERVICE, kinds.CLAIM)  #: the kinds whose spec may change so that an object is charged otherwise, besides pods
 
 
-def _charge(pod: Object) -> list[object]:
-    """The fields of a pod that can change while the pod lives and that affect its charge."""
-    spec = spec_of(pod)
-    return [status_of(pod).get("phase"), spec.get("containers"), spec.get("initContainers"), spec.get("activeDeadlineSeconds")]
+_CHARGED = ("containers", "initContainers", "activeDeadlineSeconds")  #: fields of a pod's spec that can change while the pod lives
+
+
+def _is_charged_otherwise(old: Object, new: Object) -> bool:
+    """Whether two states of a pod differ in what affects its charge."""
+    if status_of(old).get("phase") != status_of(new).get("phase"):
+        return True
+    before, after = spec_of(old), spec_of(new)
+    return before is not after and any(before.get(field) != after.get(field) for field in _CHARGED)
 
 
 def _quotas_around(change: ObjectChange, lister: Lister) -> Iterable[Key]:
@@ -60,6 +65,6 @@ def _quotas_around(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     old, new = change
     if old and new:
         kind = kind_of(new)
-        if not (_charge(old) != _charge(new) if kind == kinds.POD else kind in CHANGING and spec_of(old) != spec_of(new)):
+        if not (_is_charged_otherwise(old, new) if kind == kinds.POD else kind in CHANGING and spec_of(old) != spec_of(new)):
             return ()
     return [key_of(quota) for quota in lister.all(kinds.RESOURCE_QUOTA, namespace_of(change.object))]

@@ -142,11 +142,9 @@ def check(schema: Object, value: Any, path: str, found: Findings) -> None:
 def _check_combinations(schema: Object, value: Any, path: str, found: Findings) -> None:
     for part in schema.get("allOf") or ():
         _check_inside(part, value, path, found)
-    count = sum(_accepts(part, value) for part in schema.get("anyOf") or ())
-    if schema.get("anyOf") and count == 0:
+    if schema.get("anyOf") and not any(_accepts(part, value) for part in schema["anyOf"]):
         found.refuse(path, f'Invalid value: "": "{path}" must validate at least one schema (anyOf)')
-    count = sum(_accepts(part, value) for part in schema.get("oneOf") or ())
-    if schema.get("oneOf") and count != 1:
+    if schema.get("oneOf") and sum(_accepts(part, value) for part in schema["oneOf"]) != 1:
         found.refuse(path, f'Invalid value: "": "{path}" must validate one and only one schema (oneOf)')
     if schema.get("not") and _accepts(schema["not"], value):
         found.refuse(path, f'Invalid value: "": "{path}" must not validate the schema (not)')
@@ -165,6 +163,8 @@ def _check_inside(schema: Object, value: Any, path: str, found: Findings) -> Non
 
 
 def _accepts(schema: Object, value: Any) -> bool:
+    if not _right_type(schema, value):
+        return False
     found = Findings()
     _check_inside(schema, value, "", found)
     return not found.causes
