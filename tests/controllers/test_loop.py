@@ -67,6 +67,32 @@ def test_who_controls_a_changed_object_is_found_out_once_for_all_controllers() -
     assert change.controllers is change.controllers and not change.is_adoptable
 
 
+def test_why_a_pod_waits_concerns_no_controller_but_all_else_does() -> None:
+    class Pods(Counting):
+        def __init__(self) -> None:
+            self.watches = {kinds.POD: itself}
+
+    class Owners(Counting):
+        name = "owners"
+
+        def __init__(self) -> None:
+            self.watches = {kinds.POD: its_controller(kinds.REPLICA_SET)}
+
+    def asked(differs: dict[str, object], spec: dict[str, object] | None = None, owners: list[object] | None = None) -> list[str]:
+        pod = plain_pod("p") | {"status": {"phase": "Pending"}}
+        pod["metadata"] |= {"ownerReferences": owners or []}
+        work = KeyQueue([Pods(), Owners()])
+        work.observe([ObjectChange(pod, pod | {"spec": spec or pod["spec"], "status": {"phase": "Pending"} | differs})], Memory())
+        return [found.controller.name for found in iter(lambda: work.pop(0), None)]
+
+    waits, ready = {"type": "PodScheduled", "status": "False"}, {"type": "Ready", "status": "True"}
+    assert asked({"conditions": [waits], "nominatedNodeName": "a"}) == []
+    assert asked({"conditions": [waits, ready]}) == asked({"phase": "Running"}) == asked({"podIP": "10.0.0.1"}) == ["counting"]
+    assert asked({"conditions": [waits]}, spec={"nodeName": "a"}) == ["counting"]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "uid": "o", "controller": True}
+    assert asked({"conditions": [waits]}, owners=[owner]) == ["counting", "owners"]
+
+
 def test_a_later_key_comes_when_it_is_due_at_the_earliest_time_asked_for() -> None:
     controller = Counting()
     work = KeyQueue([controller])

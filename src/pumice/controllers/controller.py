@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from msgspec import Struct
 
 from pumice.api import Key, Object, key_of, kinds, namespace_of
-from pumice.api.json_objects import controller_of, labels_of, owners_of
+from pumice.api.json_objects import controller_of, labels_of, owners_of, spec_of, status_of
 from pumice.api.kinds import kind_of
 from pumice.controllers.writes import Write
 
@@ -95,12 +95,34 @@ class ObjectChange(_States):
         return bool((old is not None and owners_of(old)) or (new is not None and owners_of(new)) or self.is_adoptable)
 
     @property
+    def is_of_interest(self) -> bool:
+        """Whether more differs than why a pod waits, by which no controller of pods decides anything."""
+        old, new = self
+        if old is None or new is None or spec_of(old) is not spec_of(new):
+            return True
+        before, after = status_of(old), status_of(new)
+        return (
+            before.get("phase") != after.get("phase")
+            or _lasting(before, "nominatedNodeName", "conditions") != _lasting(after, "nominatedNodeName", "conditions")
+            or _lasting(old["metadata"], "resourceVersion") != _lasting(new["metadata"], "resourceVersion")
+            or _other_conditions(before) != _other_conditions(after)
+        )
+
+    @property
     def is_adoptable(self) -> bool:
         """Whether the object has no controller now, and that or its labels are new."""
         old, new = self
         if new is None or controller_of(new) is not None:
             return False
         return old is None or controller_of(old) is not None or labels_of(old) != labels_of(new)
+
+
+def _lasting(part: Object, *but: str) -> Object:
+    return {key: value for key, value in part.items() if key not in but}
+
+
+def _other_conditions(status: Object) -> list[Object]:
+    return [each for each in status.get("conditions") or () if each.get("type") != "PodScheduled"]
 
 
 class Result(Struct, frozen=True):

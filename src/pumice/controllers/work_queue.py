@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-from pumice.api.kinds import kind_of
+from pumice.api.kinds import POD, kind_of
 from pumice.controllers.controller import EVERY, Controller, KeysOf, Lister, ObjectChange, OfOwners
 
 
@@ -51,18 +51,19 @@ class KeyQueue:
     def observe(self, changes: Iterable[ObjectChange], lister: Lister) -> None:
         """Queue the keys that these changes touch."""
         for change in changes:
-            concerns_owners = change.concerns_owners
-            for kind in (kind_of(change.object), EVERY):
-                for controller, keys_of in self._watchers.get(kind, ()):
-                    if not concerns_owners and type(keys_of) is OfOwners:
-                        continue
-                    try:
-                        keys = tuple(keys_of(change, lister))
-                    except Exception:
-                        _log_fault(controller, change)
-                        continue
-                    for key in keys:
-                        self.add(controller, key)
+            concerns_owners, kind = change.concerns_owners, kind_of(change.object)
+            is_quiet = kind == POD and not concerns_owners and not change.is_of_interest
+            watchers = () if is_quiet else self._watchers.get(kind, ())
+            for controller, keys_of in (*watchers, *self._watchers.get(EVERY, ())):
+                if not concerns_owners and type(keys_of) is OfOwners:
+                    continue
+                try:
+                    keys = tuple(keys_of(change, lister))
+                except Exception:
+                    _log_fault(controller, change)
+                    continue
+                for key in keys:
+                    self.add(controller, key)
 
     def add(self, controller: Controller, key: Hashable) -> None:
         if (controller.name, key) not in self._waiting:
