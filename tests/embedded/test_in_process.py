@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from pumice.client.bind_and_evict import bind, evict
 from pumice.client.failures import ApiError
 from pumice.client.known_versions import Added, Deleted, Modified
 from pumice.client.reflector import Reflector, dict_metadata
-from pumice.client.transport import ListScope, PatchType
+from pumice.client.transport import ListScope, PatchType, WatchedEvent, WatchLine
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, Store
 from pumice.cluster.apiserver.storage.watch import WatchFilter
 from pumice.cluster.clock import RunningClock, VirtualClock
@@ -497,11 +497,12 @@ def test_sleep_on_a_fast_clock_is_short() -> None:
 
 
 def test_a_watch_tells_at_once_what_happened_before_it_began() -> None:
-    async def first_lines() -> list[bytes]:
+    async def first_events() -> Sequence[WatchLine]:
         cluster = store()
         cluster.create("pods", pod("early"), "default")
-        lines = InProcess(cluster, "test").watch(ListScope(PODS), resource_version="0", timeout_s=60, idle_s=60)
-        return await asyncio.wait_for(anext(lines), 10)
+        events = InProcess(cluster, "test").watch(ListScope(PODS), resource_version="0", timeout_s=60, idle_s=60)
+        return await asyncio.wait_for(anext(events), 10)
 
-    told = [msgspec.json.decode(line) for line in asyncio.run(first_lines())]
-    assert [(event["type"], event["object"]["metadata"]["name"]) for event in told] == [("ADDED", "early")]
+    (event,) = asyncio.run(first_events())
+    assert isinstance(event, WatchedEvent) and event.type == "ADDED"
+    assert msgspec.json.decode(event.object)["metadata"]["name"] == "early"
