@@ -26,6 +26,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import CPU, Cluster, status
 from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
 from pumice.scheduler.model.gpu_cards import GPU_MILLI_NAME, WHOLE
+from pumice.scheduler.model.task import key_of
 from pumice.scheduler.plugins.shared_gpu_packing import Packing
 from pumice.scheduler.plugins.volcano.fgd import Fgd
 from pumice.scheduler.plugins.volcano.gang import Gang
@@ -134,13 +135,15 @@ def _only_nodes_matter(cluster: Cluster, policy: Policy, pods: list[Work]) -> bo
 
 def _place_in_turn(cluster: Cluster, policy: Policy, pods: list[Work]) -> Places:
     """The same places, found for pods without jobs, one after the other."""
+    tasks = []
     for work in pods:
         (pod,) = pods_of(work, instant_text(work.submit), "volcano", grouped=False)
         cluster.put("Pod", pod)
+        tasks.append(cluster.tasks[key_of(pod)])
     placed = {}
     with Session(cluster, policy, float(len(pods)), observer=Unasked()) as session:
         held = next((plugin.cards.held for plugin in session.plugins.everyone if isinstance(plugin, Packing)), {})
-        for work, task in zip(pods, list(cluster.without_job.values()), strict=True):
+        for work, task in zip(pods, tasks, strict=True):
             if task.gated or task.best_effort:
                 continue
             evaluation = session.evaluation(task)
