@@ -76,10 +76,9 @@ def _kept(session: Session, find_out: Callable[[], Decisions]) -> Decisions:
     other are found out again if somebody reads them."""
     cluster = session.cluster
     waits = {*cluster.waiting, *cluster.not_enqueued}
-    moved = {task.job.uid: task.job for task in session.moves if task.job is not None}  # even if it was undone
     decisions = replace(session.decisions)
     assert decisions.conclusion is not None
-    conclusion = decisions.conclusion.of({*waits, *moved})
+    conclusion = decisions.conclusion.of(waits)
     if session.job_classes is not None and not session.observer.reads_all:
         alone = (outcome.members[0] for outcome in conclusion.outcomes if len(outcome.members) == 1)
         lone = session.job_classes.lone(
