@@ -259,11 +259,11 @@ class SimulatedCluster:
         life.unfinished -= len(run.tasks)
         life.runs.remove(run)
         self.record.stopped(life, run.tasks.values(), self.now - run.began, kept=self.now - run.began)
-        for uid in run.tasks:
+        for uid, task in run.tasks.items():
             del self._running[uid]
+            task.ended = self._origin + self.now
         if life.unfinished:
             for task in run.tasks.values():
-                task.ended = self._origin + self.now
                 self.cluster.move(task, status.SUCCEEDED, -1)
             return
         life.end = self.now
