@@ -57,7 +57,8 @@ def test_no_task_of_a_queue_may_go_that_holds_no_more_than_it_deserves(tiers: An
 
     fair = queue("fair").deserves(cpu=2), *running("fair", cpu=1), *running("none", memory="1Gi")
     greedy = queue("greedy").deserves(cpu=2), *running("greedy", cpu=3)
-    made = cluster(NODE, queue("root"), queue("none"), *fair, *greedy, pod("stray").on("n"), pod("taker").cpu(1))
+    lost = running("lost", cpu=1)
+    made = cluster(NODE, queue("root"), queue("none"), *fair, *greedy, *lost, pod("stray").on("n"), pod("taker").cpu(1))
     with opened(made, *tiers) as session:
 
         def spares(*names: str) -> bool:
@@ -65,7 +66,7 @@ def test_no_task_of_a_queue_may_go_that_holds_no_more_than_it_deserves(tiers: An
                 "reclaimable", made.tasks["default/taker"], [made.tasks[f"default/{name}"] for name in names]
             )
 
-        assert [spares(name) for name in ("fair", "none", "greedy", "stray")] == [True, False, False, True]
+        assert [spares(name) for name in ("fair", "none", "greedy", "stray", "lost")] == [True, False, False, True, True]
         assert not spares("fair", "greedy")
         taker, gone = made.tasks["default/taker"], [made.tasks[f"default/{name}"] for name in ("none", "greedy")]
         with session.statement() as statement:

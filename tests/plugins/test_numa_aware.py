@@ -112,6 +112,7 @@ def test_a_machine_without_cpus_admits_nobody_who_wants_a_policy() -> None:
         ("single-numa-node", "0-15", (4,), "0,8,1,9"),
         ("single-numa-node", "0,1,4-7", (3,), "4-6"),
         ("single-numa-node", "0,1,4,5", (3,), None),
+        ("single-numa-node", "0-15", (9,), None),
         ("restricted", "0,1,4,5", (3,), None),
         ("restricted", "0-15", (10,), "0-3,8-11,4,12"),
         ("best-effort", "0,1,4,5", (3,), "0,1,4"),

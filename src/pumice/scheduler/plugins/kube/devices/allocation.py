@@ -197,9 +197,9 @@ class _Search:
         """The ways to satisfy all requests from this number on."""
         if number == len(self._requests):
             yield SATISFIED
-            return
-        for asked in self._requests[number]:
-            yield self._devices(number, asked, 0, 0)
+        else:
+            for asked in self._requests[number]:
+                yield self._devices(number, asked, 0, 0)
 
     def _devices(self, number: int, asked: RequestedDevices, done: int, start: int) -> Steps:
         """The ways to satisfy the rest of this request, after `done` devices, and all later requests. `start`: the first position to look
