@@ -64,7 +64,7 @@ def metrics(families: Iterable[Family]) -> Iterator[tuple[str, str, str, str]]:
 def measured() -> dict[str, list[Family]]:
     """What each program serves."""
     found = {"scheduler": LiveMetrics().families(), "controllers": ControllerMetrics().families()}
-    return found | {"scheduler --shadow": ShadowMetrics().families()}
+    return found | {"scheduler --shadow": ShadowMetrics().declared}
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

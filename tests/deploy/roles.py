@@ -76,7 +76,7 @@ SOURCES = Path(pumice.__file__).parent
 VERBS = ("get", "create", "update", "patch", "delete")
 SCHEDULER = [
     *(SOURCES / "live/scheduler").glob("*.py"),
-    *(SOURCES / "client" / name for name in ("bind_and_evict.py", "events.py", "event_recorder.py", "leader_election.py")),
+    *(SOURCES / "client" / name for name in ("bind_and_evict.py", "event_correlator.py", "event_recorder.py", "leader_election.py")),
 ]
 WEBHOOKS = list((SOURCES / "live/webhooks").glob("*.py"))
 
