@@ -58,9 +58,6 @@ class Signal:
             if value > signal.peak:
                 signal.peak = value
 
-    def note(self, now: float) -> None:
-        self.notes.append(self._integral + self.value * (now - self._since))
-
     def integral(self, now: float) -> float:
         return self._integral + self.value * (now - self._since)
 
@@ -104,7 +101,7 @@ class Series:
                 self._halve()
                 continue
             for signal in self.signals.values():
-                signal.note(when)
+                signal.notes.append(signal.integral(when))
             self._steps += 1
             self._went_on()
         return True
