@@ -107,13 +107,13 @@ def _limits_of(node: CSINode | None) -> dict[str, float]:
     return limits
 
 
-#: from plugin to the driver that has replaced it
-DRIVERS = {
-    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
-    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
-    "kubernetes.io/azure-disk": "disk.csi.azure.com",
-    "kubernetes.io/cinder": "cinder.csi.openstack.org",
-    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+#: by plugin: the driver that has replaced it, and the field of a volume with its disk
+REPLACED = {
+    "kubernetes.io/aws-ebs": ("ebs.csi.aws.com", "aws_elastic_block_store"),
+    "kubernetes.io/gce-pd": ("pd.csi.storage.gke.io", "gce_persistent_disk"),
+    "kubernetes.io/azure-disk": ("disk.csi.azure.com", "azure_disk"),
+    "kubernetes.io/cinder": ("cinder.csi.openstack.org", "cinder"),
+    "kubernetes.io/portworx-volume": ("pxd.portworx.com", "portworx_volume"),
 }
 
 
@@ -133,7 +133,7 @@ def attached_by(cluster: Cluster, task: Task) -> set[Attached]:
         if volume is not None:
             found |= _by_driver(volume)
         elif (storage := class_of(cluster, claim)) is not None:
-            driver = DRIVERS.get(storage.provisioner, storage.provisioner)
+            driver, _ = REPLACED.get(storage.provisioner, (storage.provisioner, ""))
             found.add(Attached(driver, f"{class_name(claim)}-{use.key}"))
     for mounted in task.template.spec.volumes or ():
         found |= _replaced(mounted)
@@ -147,16 +147,10 @@ def _by_driver(volume: PersistentVolume) -> set[Attached]:
 
 def _replaced(source: Volume | PersistentVolumeSpec) -> set[Attached]:
     """The volume of a plugin that a driver has replaced."""
-    for plugin, disk in (
-        ("kubernetes.io/aws-ebs", source.aws_elastic_block_store),
-        ("kubernetes.io/gce-pd", source.gce_persistent_disk),
-        ("kubernetes.io/azure-disk", source.azure_disk),
-        ("kubernetes.io/cinder", source.cinder),
-        ("kubernetes.io/portworx-volume", source.portworx_volume),
-    ):
-        if disk is not None:
+    for driver, field in REPLACED.values():
+        if (disk := getattr(source, field)) is not None:
             volume_id = (disk.volume_id or "").rpartition("/")[2]  # of aws://us-east-1a/vol-1 the last part
-            return {Attached(DRIVERS[plugin], disk.pd_name or disk.disk_uri or volume_id)}
+            return {Attached(driver, disk.pd_name or disk.disk_uri or volume_id)}
     return set()
 
 
