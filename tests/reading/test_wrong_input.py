@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from pumice.api.errors import InputError
-from pumice.api.manifests import Objects, read_stream
-from pumice.inputs.object_files import read_all
+from pumice.api.files import streams
+from pumice.api.manifests import Objects, read_all, read_stream
 
 POD = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n"
 POD_OBJECT = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}
@@ -131,7 +131,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path, dump: Callable[[Any],
     (tmp_path / "a.yaml").write_text(dump({"kind": "List", "apiVersion": "v1", "items": [NODE, POD_OBJECT, NODE]}))
     (tmp_path / "b.yaml").write_text(dump(POD_OBJECT | {"metadata": {}}))
     with pytest.raises(InputError) as caught:
-        read_all([str(tmp_path)])
+        read_files(tmp_path)
     faults = str(caught.value).replace(f"{tmp_path}/", "").splitlines()
     assert [fault.partition(".yaml")[0] for fault in faults] == ["a", "a", "b"]
     assert ['"much" is not a quantity' in fault for fault in faults] == [True, True, False]
@@ -140,7 +140,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path, dump: Callable[[Any],
 def test_a_flood_of_faults_is_cut(tmp_path: Path) -> None:
     (tmp_path / "many.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [NODE] * 50}))
     with pytest.raises(InputError) as caught:
-        read_all([str(tmp_path)])
+        read_files(tmp_path)
     faults = str(caught.value).splitlines()
     assert (len(faults), faults[-1]) == (21, "and 30 more")
 
@@ -162,14 +162,14 @@ def test_lists_folders_and_json_are_read(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("kind: List\napiVersion: v1\nitems:\n- {kind: Node, apiVersion: v1, metadata: {name: m}}")
     (tmp_path / "pods.json").write_text('{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}')
     (tmp_path / "readme.txt").write_text("no object")
-    assert [(kind, item.metadata.name) for kind, item in read_all([str(tmp_path)]).items] == [("Node", "m"), ("Pod", "a")]
+    assert [(kind, item.metadata.name) for kind, item in read_files(tmp_path).items] == [("Node", "m"), ("Pod", "a")]
 
 
 def test_a_missing_or_empty_place_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
-        read_all([str(tmp_path / "absent.yaml")])
+        read_files(tmp_path / "absent.yaml")
     with pytest.raises(InputError, match=r"no \.yaml"):
-        read_all([str(tmp_path)])
+        read_files(tmp_path)
 
 
 def test_words_are_read_as_kubectl_reads_them() -> None:
@@ -178,3 +178,7 @@ def test_words_are_read_as_kubectl_reads_them() -> None:
     read_stream(text.encode(), "f", objects)
     assert objects.items[0][1].metadata.labels == {"day": "2026-01-01", "time": "12:30"}
     assert objects.items[0][1].data == {"true": "1"}
+
+
+def read_files(path: Path) -> Objects:
+    return read_all(streams([str(path)], deep=True))

@@ -4,7 +4,7 @@ before it fills the memory."""
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -52,8 +52,13 @@ def file_text(path: Path | str) -> str:
         raise InputError("not UTF-8; save the file as UTF-8", where=str(path)) from None
 
 
-def streams(path: str, *, deep: bool) -> Iterator[tuple[str, bytes]]:
-    """The name and content of the file, of standard input for "-", or of each file in the folder (if `deep` also below it), sorted."""
+def streams(paths: Iterable[str], *, deep: bool) -> Iterator[tuple[str, bytes]]:
+    """The name and content of each file, of standard input for "-", and of each file in a folder (if `deep` also below it), sorted."""
+    for path in paths:
+        yield from _streams(path, deep)
+
+
+def _streams(path: str, deep: bool) -> Iterator[tuple[str, bytes]]:
     if path == "-":
         yield "<stdin>", all_of(sys.stdin.buffer, "<stdin>")
         return

@@ -5,7 +5,7 @@ skipped. Wrong input raises InputError with file, line, document, object, field,
 scheduler ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.scheduler.config`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -96,13 +96,23 @@ class Objects(Struct):
         raise_all(self.faults)
 
 
+def read_all(streams: Iterable[tuple[str, bytes]], namespace: str = "default") -> Objects:
+    """Read streams, each with its name (`files.streams`). Objects that state no namespace are of this one. Raises InputError with all
+    faults."""
+    objects = Objects(namespace=namespace)
+    for where, data in streams:
+        _read_data(data, where, objects)
+    objects.check()
+    return objects
+
+
 def read_stream(data: bytes, where: str, objects: Objects) -> None:
     """Read one stream into `objects`. Raises InputError."""
-    read_data(data, where, objects)
+    _read_data(data, where, objects)
     objects.check()
 
 
-def read_data(data: bytes, where: str, objects: Objects) -> None:
+def _read_data(data: bytes, where: str, objects: Objects) -> None:
     if data[:200].lstrip()[:1] == b"{":
         try:
             _read_json(data, where, objects)

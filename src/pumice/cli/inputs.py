@@ -17,13 +17,12 @@ from pumice import garbage_collection
 from pumice.api import InputError, instant
 from pumice.api.core import FAILED_CREATE, FORECAST, Event
 from pumice.api.defaults import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
-from pumice.api.files import file_text
-from pumice.api.manifests import Objects, read_stream
+from pumice.api.files import file_text, streams
+from pumice.api.manifests import Objects, read_all, read_stream
 from pumice.cli.tables import say
 from pumice.extensions import actions, plugins
 from pumice.inputs.cluster_from_files import complete
 from pumice.inputs.known_objects import FromManifests, know_objects
-from pumice.inputs.object_files import read_all
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH
 from pumice.scheduler.framework.eviction_events import take_in_evictions
@@ -84,7 +83,7 @@ class Inputs(Struct, frozen=True):
         not answer."""
         if not self.files and not self.from_cluster:
             raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
-        objects = read_all((each for each in self.files if not _is_url(each)), self.into)
+        objects = read_all(streams((each for each in self.files if not _is_url(each)), deep=True), self.into)
         for url in filter(_is_url, self.files):
             read_stream(_fetched(url), url, objects)
             objects.whole |= urlsplit(url).path == STATE_PATH

@@ -11,10 +11,9 @@ Manifest = dict[str, Any]
 
 def manifests(paths: Iterable[str]) -> Iterator[Manifest]:
     """The objects of the files, in their order; a List gives its items. Raises InputError."""
-    for path in paths:
-        for where, data in streams(path, deep=False):
-            for document in yaml.documents(data, where):
-                yield from _objects(document, document.value)
+    for where, data in streams(paths, deep=False):
+        for document in yaml.documents(data, where):
+            yield from _objects(document, document.value)
 
 
 def _objects(document: yaml.Document, value: Any) -> Iterator[Manifest]:

@@ -15,13 +15,14 @@ from pumice.api import InputError, duration
 from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, OF_PLACES, RUN_TIME, USER
 from pumice.api.core import Node, PriorityClass
 from pumice.api.defaults import DEFAULT_QUEUE, SCHEDULER_NAME
+from pumice.api.files import streams
+from pumice.api.manifests import read_all
 from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.quantity import Quantity
 from pumice.api.volcano import PodGroup, PodGroupStatus
 from pumice.inputs.cluster_from_files import complete
 from pumice.inputs.gangs_in_files import grouped, pods_of_owners
-from pumice.inputs.object_files import read_all
 from pumice.inputs.workloads import expanded
 from pumice.simulate.workload import Role, Work, Workload, class_name, in_order, least_resources
 
@@ -50,7 +51,7 @@ def nodes(path: str) -> list[Node]:
 
 def _items(path: str) -> list[tuple[str, Wire]]:
     """The objects of a file or folder, with defaults, and with the pods that controllers would make."""
-    objects = read_all([path])
+    objects = read_all(streams([path], deep=True))
     items = complete(objects.items)
     workloads = [each for each in objects.workloads if not each.is_served]
     if workloads:
