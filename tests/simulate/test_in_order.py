@@ -13,7 +13,7 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Action, PluginOption, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.placement.timetable import PastRuns
+from pumice.scheduler.placement.past_runs import PastRuns
 from pumice.scheduler.plugins.shared_gpu_packing import PackingArgs
 from pumice.scheduler.plugins.volcano.dot_product import DotProduct
 from pumice.scheduler.registry import PLUGINS

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from pumice.scheduler.model import NDArray
-from pumice.scheduler.placement.timetable import ENOUGH, LATEST, without_numbers
+from pumice.scheduler.placement.past_runs import ENOUGH, LATEST, without_numbers
 from pumice.simulate.workload import Work, object_name, total_of
 
 LEAST_S = 600.0  #: seconds that a job is taken to run at least where no longer run is known

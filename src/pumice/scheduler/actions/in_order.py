@@ -3,14 +3,14 @@ everybody behind it.
 
 `backfill: greedy` lets whoever fits start; nobody is promised anything, and small jobs may keep a large one waiting for ever.
 
-`backfill: easy` lets later jobs go before where that does not delay the first: it is promised the earliest instant at which it fits, by the
-times at which running jobs are expected to end, and the nodes that it then takes. A later job starts if it is expected to end before, or
-needs no more than what is left beside the promise. `backfill: conservative` promises to every waiting job, and keeps it: a promise may be
-bettered, never put off.
+`backfill: easy` lets later jobs go before where that does not delay the first: it is promised the earliest instant at which it fits (its
+shadow time), by the times at which running jobs are expected to end, and the nodes that it then takes. A later job starts if it is expected
+to end before, or needs no more than what is left beside the promise. `backfill: conservative` promises to every waiting job, and keeps it:
+a promise may be bettered, never put off.
 
 How long a job is expected to run stands in the annotation pumice.io/estimate of its PodGroup, else in activeDeadlineSeconds of its pods,
 else it is `defaultEstimate`; without any it never ends. With `estimates: history` it is what was usual of those of its owner that have
-ended and are most like it (`timetable.py`), if that is less. A job for which there is room, but no quota of its queue, stands in nobody's
+ended and are most like it (`past_runs.py`), if that is less. A job for which there is room, but no quota of its queue, stands in nobody's
 way.
 """
 
@@ -31,19 +31,11 @@ from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import EPSILON, INQUEUE, Job, Mask, OneOf, Task, Template
 from pumice.scheduler.model.half_placed_gangs import cut_short_at
+from pumice.scheduler.placement.past_runs import PastRuns, owner_of, without_numbers
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.place_tasks import TaskPlacer
-from pumice.scheduler.placement.room_over_time import Timetable, places
-from pumice.scheduler.placement.timetable import (
-    FIRST_STEP_S,
-    PastRuns,
-    PlannedByHistory,
-    PlannedEnds,
-    PodSet,
-    Promise,
-    owner_of,
-    without_numbers,
-)
+from pumice.scheduler.placement.planned_ends import FIRST_STEP_S, PlannedByHistory, PlannedEnds
+from pumice.scheduler.placement.timetable import PodSet, Promise, Timetable, places
 
 MOST_NAMED = 8  #: nodes that an event names
 

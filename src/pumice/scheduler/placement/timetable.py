@@ -1,84 +1,26 @@
 """The room on all nodes from now on, as far as it is known: running pods are expected to end, and waiting jobs are promised room.
 
-The expected ends of pods are kept in columns from cycle to cycle (`PlannedEnds`), so that a timetable need not look at every running pod. A
-pod that has outlived its estimate is expected to end after one more minute, then two more, then four. How long a pod runs is its estimate,
-or with `PlannedByHistory` the usual run of similar pods, if that is less.
-
-`PastRuns` has how long pods ran that have ended, by kind: similar pods are expected to run as long. The narrowest kind are pods of one
-owner (pumice.io/user of the PodGroup, else its namespace and queue) with equal requests whose jobs have the same name except for numbers;
-then pods of such jobs with any requests; then all pods of the owner. It knows only pods that have ended since it was first asked for.
+It is kept as arrays: of each node, the room from each instant on at which it changes. The entries of all nodes stand one after the other.
+A promise is an addition to some of them, and the earliest instant for pods is found by a few passes over all. So it costs little even if
+thousands of pods run and thousands of jobs are promised room.
 """
 
-import re
-from collections import deque
-from math import inf, log2
-from statistics import median
-from typing import NamedTuple, Self, TypeAlias
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from itertools import groupby
+from math import inf
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
-from pumice.api.annotations import USER
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import Index, Job, Mask, Rows, Table, Task, Vector, status
-
-ENOUGH = 5  #: runs of a kind that are needed to know the usual run
-LATEST = 300  #: runs of a kind that are kept, the latest ones
-MOST_KINDS = 3000  #: kinds that are remembered; those that were seen first are forgotten first
-MOST_GONE = 1000  #: pods that have left a node, before it is checked which of them have ended
-
-_CHANGING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+")
-
-Kind: TypeAlias = tuple[object, ...]
-
-
-def without_numbers(name: str) -> str:
-    """The name without numbers and UUIDs: jobs of a sweep, and runs of one job, have it in common."""
-    return _CHANGING.sub("", name)
-
-
-class PastRuns(Index):
-    def begin(self) -> None:
-        self._gone: dict[str, tuple[Task, list[Kind]]] = {}
-        self._runs: dict[Kind, deque[float]] = {}
-
-    def change(self, row: int, task: Task, sign: int) -> None:
-        if sign > 0:
-            self._gone.pop(task.uid, None)
-        elif task.job is not None:
-            if len(self._gone) >= MOST_GONE:
-                self.refresh()
-            self._gone[task.uid] = task, _kinds(task, task.job)
-
-    def refresh(self) -> None:
-        for task, kinds in self._gone.values():
-            last = self.cluster.tasks.get(task.key, task)  # a pod whose object was updated is another task
-            if last.uid == task.uid and last.started is not None and last.ended is not None:
-                for kind in kinds:
-                    self._runs.setdefault(kind, deque(maxlen=LATEST)).append(last.ended - last.started)
-        self._gone.clear()
-        while len(self._runs) > MOST_KINDS:
-            del self._runs[next(iter(self._runs))]
-
-    def usual(self, task: Task) -> float | None:
-        """The median run, in seconds, of the narrowest kind with enough runs; None if there is none."""
-        if task.job is None:
-            return None
-        found = (self._runs.get(kind, ()) for kind in _kinds(task, task.job))
-        return next((median(runs) for runs in found if len(runs) >= ENOUGH), None)
-
-
-def owner_of(job: Job) -> str:
-    return job.annotations.get(USER) or f"{job.namespace}/{job.queue.name if job.queue is not None else ''}"
-
-
-def _kinds(task: Task, job: Job) -> list[Kind]:
-    owner, name = owner_of(job), without_numbers(job.name)
-    return [(owner, name, *task.template.needs), (owner, name), (owner,)]
-
-
-FIRST_STEP_S = 60.0  #: the first extension of a pod that outlives its estimate; each further one is twice as long
+from pumice.scheduler.model import EPSILON, Mask, Rows, Table, Vector
+from pumice.scheduler.placement.planned_ends import PlannedEnds
 
 Usage = tuple[tuple[int, int, float], ...]  #: column, row and amount of each part
+
+_row = itemgetter(1)  #: of a part of a usage
 
 
 class PodSet(NamedTuple):
@@ -101,115 +43,182 @@ class Promise(NamedTuple):
     usage: Usage
 
 
-class PlannedEnds(Index):
-    """The room that pods on nodes give back when they are expected to end, as columns with one entry, a slot, for each pod.
+class Timetable:
+    """Free room over time, node by node: what is idle now, and how that changes."""
 
-    The start time of a pod may become known only after it came to its node, so it is read when the index is asked for.
-    """
+    def __init__(self, session: Session, ends: PlannedEnds, unknown: float, promised: Sequence[tuple[Promise, float]] = ()) -> None:
+        """`unknown`: the seconds that a pod without an estimate is expected to run. `promised`: promises with the lengths of their runs."""
+        idle = session.nodes.idle[: len(session.cluster.dimensions.names)]  # all that have a name
+        self._now, self._count = session.now, idle.shape[1]
+        self._less = sorted(promise.start for promise, _ in promised)  #: the instants at which room is taken
+        self._free: dict[int, Table] = {}  #: the room free from now on, by the number of times that room is taken meanwhile
+        self._most: tuple[Vector, Table, bool] | None = None  #: for `is_earliest`, until something changes
+        at_first = np.full(self._count, self._now), np.arange(self._count), np.zeros_like(idle)
+        parts = zip(at_first, ends.to_come(session, unknown), _changes(promised, len(idle)), strict=True)
+        times, rows, amounts = (np.concatenate(each, axis=-1) for each in parts)
+        order = np.lexsort((times, rows))
+        times, rows = times[order], rows[order]
+        is_last = np.append((rows[1:] != rows[:-1]) | (times[1:] != times[:-1]), True)[: len(order)]  # of the changes at one instant
+        self._times, self._rows = times[is_last], rows[is_last]
+        self._index()
+        sums = amounts[:, order].astype(np.int64).cumsum(axis=1)[:, is_last]  # over all nodes, one after the other
+        before = sums[:, self._firsts[:-1] - 1]
+        before[:, :1] = 0
+        self._room: Table = idle[:, self._rows] + (sums - before[:, self._rows])  #: [r, entry], from the entry's instant on
 
-    def begin(self) -> None:
-        self._unread: dict[str, Task] = {}
-        self._slots: dict[str, int] = {}
-        self._free: list[int] = []  #: slots that are free again
-        self._times: Vector = np.zeros(0)  #: by slot: when the pod is expected to end; inf if the slot is free
-        self._rows: Rows = np.zeros(0, np.intp)
-        self._amounts: Table = np.zeros((0, self.cluster.dimensions.width))  #: [slot, r]
-        self._by_clock: dict[str, Task] = {}  #: pods whose expected end depends on the present time
+    def _index(self) -> None:
+        self._firsts = self._rows.searchsorted(np.arange(self._count + 1))  #: by row: its first entry
+        self._goes_on: Mask = self._times[1:] > self._now  #: by entry: whether the next one is of the same node
+        self._until: Vector = np.append(np.where(self._goes_on, self._times[1:], inf), inf)  #: by entry: when the next one follows
 
-    def change(self, row: int, task: Task, sign: int) -> None:
-        if sign > 0:
-            self._unread[task.uid] = task
-        elif self._unread.pop(task.uid, None) is None and self._by_clock.pop(task.uid, None) is None:
-            slot = self._slots.pop(task.uid)
-            self._times[slot] = inf
-            self._free.append(slot)
+    def change(self, promise: Promise, length: float, sign: int) -> None:
+        """Take the promised room (-1), or give it back (+1)."""
+        if sign < 0:
+            insort(self._less, promise.start)
+        self._free.clear()
+        self._most = None
+        for row, parts in groupby(promise.usage, _row):
+            during = self._entries(row, promise.start, length)
+            for column, _, amount in parts:
+                self._room[column, during] += sign * amount
 
-    def reread(self, job: Job) -> None:
-        for task in [task for task in job.tasks.values() if task.uid in self._slots or task.uid in self._by_clock]:
-            self.change(task.node, task, -1)
-            self.change(task.node, task, 1)
+    def _entries(self, row: int, start: float, length: float) -> slice:
+        """The entries of a node from an instant on for a length of time."""
+        first = self._entry(row, start)
+        return slice(first, self._entry(row, start + length) if start + length < inf else int(self._firsts[row + 1]))
 
-    def refresh(self) -> None:
-        if not self._unread:
-            return
-        if (width := self.cluster.dimensions.width) > self._amounts.shape[1]:
-            self._amounts = np.pad(self._amounts, ((0, 0), (0, width - self._amounts.shape[1])))
-        for task in self._unread.values():
-            began, run = _began(task), self.known_run(task)
-            if began is None or run is None or task.status == status.RELEASING:
-                self._by_clock[task.uid] = task
-            else:
-                slot = self._slots[task.uid] = self._free.pop() if self._free else len(self._slots)
-                if slot == len(self._times):
-                    self._grow()
-                self._times[slot], self._rows[slot], self._amounts[slot] = began + run, task.node, task.template.taken
-        self._unread.clear()
+    def _entry(self, row: int, time: float) -> int:
+        """The entry of a node and an instant, which is put in if it is not there."""
+        first, after = int(self._firsts[row]), int(self._firsts[row + 1])
+        entry = first + int(self._times[first:after].searchsorted(time))
+        if entry == after or self._times[entry] != time:
+            self._times, self._rows, self._room = (
+                np.concatenate([old[..., :entry], old[..., entry - 1 : entry], old[..., entry:]], axis=-1)
+                for old in (self._times, self._rows, self._room)
+            )
+            self._times[entry] = time
+            self._index()
+        return entry
 
-    def _grow(self) -> None:
-        more = max(64, len(self._times) // 2)
-        self._times = np.pad(self._times, (0, more), constant_values=inf)
-        self._rows, self._amounts = np.pad(self._rows, (0, more)), np.pad(self._amounts, ((0, more), (0, 0)))
+    def free_now(self, length: float) -> Table:
+        """The room that is free from now on for the whole length of time."""
+        drops = bisect_left(self._less, self._now + length)
+        if drops not in self._free:
+            self._free[drops] = self._least(self._now, length)
+        return self._free[drops].copy()
 
-    def agrees(self, recount: Self) -> bool:
-        recount.refresh()
-        return self._planned() == recount._planned() and self._by_clock.keys() == recount._by_clock.keys()
+    def _least(self, start: float, length: float) -> Table:
+        """The room that is free on each node from an instant on for the whole length of time."""
+        during = ((self._times <= start) | (self._times < start + length)) & (self._until > start)
+        least: Table = np.minimum.reduceat(np.where(during, self._room, inf), self._firsts[:-1], axis=1)
+        return least
 
-    def _planned(self) -> dict[str, tuple[float, int, list[float]]]:
-        """By pod uid: when the pod is expected to end, its row, and what it gives back."""
-        slots = self._slots.items()
-        return {uid: (float(self._times[slot]), int(self._rows[slot]), self._amounts[slot].tolist()) for uid, slot in slots}
+    def earliest(self, pod_sets: list[PodSet], length: float) -> Promise | None:
+        """A promise from the first instant at which there is room for all pods for that length of time; None if there never is."""
+        alone = [self._earliest_of(pod_set, length) for pod_set in pod_sets]
+        if len(alone) == 1:
+            return alone[0]
+        starts = [promise.start for promise in alone if promise is not None]
+        if len(starts) < len(alone):
+            return None
+        for time in np.unique(self._times[self._times >= max(starts, default=self._now)]).tolist():
+            usage = places(self._least(time, length), pod_sets)
+            if usage is not None:
+                rows, columns = np.nonzero(usage.T)
+                return Promise(time, tuple(zip(columns.tolist(), rows.tolist(), usage[columns, rows].tolist(), strict=True)))
+        return None
 
-    def to_come(self, session: Session, unknown: float) -> tuple[Vector, Rows, Table]:
-        """All expected changes: when, on which rows, and how much more room there is from then on [r, change], of all resources that have
-        a name. `unknown`: the seconds that a pod without an estimate is expected to run."""
-        now, named = session.now, len(self.cluster.dimensions.names)
-        slots = np.flatnonzero(self._times < inf)
-        times, rows, amounts = self._times[slots], self._rows[slots], self._amounts[slots, :named]
-        for late in np.flatnonzero(times <= now).tolist():
-            times[late] = _extended(float(times[late]), now)
-        evicted = (task for task in session.moves if task.evicted and task.node >= 0)  # indexes do not see them
-        others = [(end, task) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, now, unknown)) < inf]
-        if others:
-            times, rows = np.append(times, [end for end, _ in others]), np.append(rows, [task.node for _, task in others])
-            amounts = np.concatenate([amounts, [task.template.taken[:named] for _, task in others]])
-        return times, rows, amounts.T
+    def is_earliest(self, promise: Promise, pod_sets: list[PodSet], length: float) -> bool:
+        """Whether `earliest` would find the same promise again if its room were given back. It may be so even if this says no.
 
-    def known_run(self, task: Task) -> float | None:
-        """The seconds that a pod is expected to run: the estimate of its job, else its activeDeadlineSeconds, else None."""
-        if task.job is not None and task.job.estimate is not None:
-            return task.job.estimate
-        return task.template.spec.active_deadline_seconds or None
+        It is so for a single pod that still has its room for the whole run, if at no instant before any node has room, and at the same
+        instant no node that comes first.
+        """
+        if len(pod_sets) != 1 or pod_sets[0].copies != 1 or not promise.usage:
+            return False
+        (pods,), row, needs = pod_sets, promise.usage[0][1], pod_sets[0].needs
+        if promise.usage != tuple([(column, row, amount) for column, amount in needs]) or not pods.where[row]:
+            return False
+        if self._most is None:
+            self._most = self._most_until()
+        times, most, is_enough = self._most
+        number = times.searchsorted(promise.start, "right" if row else "left") - 1  # the last instant at which a node would come first
+        if is_enough and any(most[column, number] + EPSILON < amount for column, amount in needs):
+            return True
+        during = self._entries(row, promise.start, length)
+        before = (self._times < promise.start) | ((self._times == promise.start) & (self._rows < row))
+        fits = before & pods.where[self._rows]
+        for column, amount in needs:
+            if self._room[column, during].min() < -EPSILON:
+                return False
+            fits &= self._room[column] + EPSILON >= amount
+        return not fits.any()
 
-    def run(self, task: Task, unknown: float) -> float:
-        known = self.known_run(task)
-        return unknown if known is None else known
+    def _most_until(self) -> tuple[Vector, Table, bool]:
+        """The instants in order; by resource, the most that any node has at any instant until then; and whether no node lacks room ever."""
+        order = self._times.argsort()
+        return self._times[order], np.maximum.accumulate(self._room[:, order], axis=1), bool(self._room.min() >= -EPSILON)
 
-    def _end(self, task: Task, now: float, unknown: float) -> float:
-        if task.status == status.RELEASING:
-            return now + 1
-        began = _began(task)
-        return _extended((now if began is None else began) + self.run(task, unknown), now)
+    def _earliest_of(self, pods: PodSet, length: float) -> Promise | None:
+        """The promise for equal pods. It comes from spans: times in which a node has room for one more of them, long enough to run."""
+        needs = pods.needs
+        fits = pods.where[self._rows]
+        begins, ends, rows = [], [], []
+        for copies in range(1, pods.copies + 1):
+            for column, amount in needs:
+                fits &= self._room[column] + EPSILON >= copies * amount
+            goes_on = fits[1:] & fits[:-1] & self._goes_on
+            is_first, is_last = fits.copy(), fits.copy()
+            is_first[1:] ^= goes_on
+            is_last[:-1] ^= goes_on
+            firsts, lasts = is_first.nonzero()[0], is_last.nonzero()[0]
+            enough = self._until[lasts] >= self._times[firsts] + length
+            firsts, lasts = firsts[enough], lasts[enough]
+            if not len(firsts):
+                break
+            if pods.copies == 1:
+                entry = firsts[self._times[firsts].argmin()]
+                return Promise(float(self._times[entry]), tuple((column, int(self._rows[entry]), amount) for column, amount in needs))
+            begins.append(self._times[firsts])
+            ends.append(self._until[lasts])
+            rows.append(self._rows[firsts])
+        if not begins:
+            return None
+        begin, end, row = np.concatenate(begins), np.concatenate(ends), np.concatenate(rows)
+        starts = np.sort(begin)
+        over = np.sort(end).searchsorted(starts + length, "left" if length else "right")  # who runs for no time needs room at its instant
+        there = starts.searchsorted(starts, "right") - over  # spans that are long enough from then on
+        possible = np.flatnonzero(there >= pods.copies)
+        if not len(possible):
+            return None
+        start = float(starts[possible[0]])
+        room = np.bincount(row[(begin <= start) & (end >= start + length) & (end > start)])
+        counts = np.clip(pods.copies - (np.cumsum(room) - room), 0, room)
+        taken = [(row, int(counts[row])) for row in np.flatnonzero(counts).tolist()]
+        return Promise(start, tuple((column, row, amount * count) for row, count in taken for column, amount in needs))
 
 
-class PlannedByHistory(PlannedEnds):
-    """The expected ends by the usual runs of similar pods, if less than the estimates. An end expected when a pod began is kept."""
-
-    def known_run(self, task: Task) -> float | None:
-        stated, usual = super().known_run(task), self.cluster.index(PastRuns).usual(task)
-        return min((run for run in (stated, usual) if run is not None), default=None)
-
-    def agrees(self, recount: Self) -> bool:
-        recount.refresh()
-        return {*self._slots, *self._by_clock} == {*recount._slots, *recount._by_clock}
-
-
-def _began(task: Task) -> float | None:
-    return task.placed_at if task.started is None else task.started
+def _changes(promised: Sequence[tuple[Promise, float]], width: int) -> tuple[Vector, Rows, Table]:
+    """What promises with the lengths of their runs take and give back: when, on which rows, and how much [r, change]."""
+    parts = [(promise.start, column, row, -amount) for promise, _ in promised for column, row, amount in promise.usage]
+    ending = [(promise.start + length, promise.usage) for promise, length in promised if promise.start + length < inf]
+    parts += [(end, *part) for end, usage in ending for part in usage]
+    times, columns, rows, amounts = np.array(parts, float).reshape(-1, 4).T
+    table = np.zeros((width, len(parts)))
+    table[columns.astype(np.intp), np.arange(len(parts))] = amounts
+    return times, rows.astype(np.intp), table
 
 
-def _extended(end: float, now: float) -> float:
-    """The expected end if it is still to come; else the end of the present extension."""
-    if now < end:
-        return end
-    steps = 1 + int(log2((now - end) / FIRST_STEP_S + 1))
-    return end + FIRST_STEP_S * (2.0**steps - 1)
+def places(free: Table, pod_sets: list[PodSet]) -> Table | None:
+    """What the pods take of each node, filling the first nodes first; None if there is no room for all of them."""
+    usage = np.zeros_like(free)
+    for amounts, wanted, where in pod_sets:
+        amounts = amounts[: len(free)]
+        needed = np.flatnonzero(amounts)
+        room = ((free[needed] - usage[needed] + EPSILON) // amounts[needed, None]).min(axis=0)
+        copies = np.where(where, np.clip(room, 0, wanted), 0)
+        before = np.cumsum(copies) - copies
+        if before[-1] + copies[-1] < wanted:
+            return None
+        usage += amounts[:, None] * np.clip(wanted - before, 0, copies)
+    return usage

@@ -10,8 +10,8 @@ import pytest
 
 from pumice.api.annotations import ESTIMATE
 from pumice.scheduler.model import Cluster, Table
-from pumice.scheduler.placement.room_over_time import Timetable, places
-from pumice.scheduler.placement.timetable import PlannedEnds, PodSet, Promise
+from pumice.scheduler.placement.planned_ends import PlannedEnds
+from pumice.scheduler.placement.timetable import PodSet, Promise, Timetable, places
 from pumice.testing import cluster, node, pod, podgroup
 from pumice.testing.builders import Builder
 from pumice.testing.scene import NOW, session
