@@ -1,4 +1,4 @@
-"""Garbage collection: dependents are deleted with their owners or orphaned, and deleted namespaces are emptied.
+"""Garbage collection: dependents are deleted with their owners or orphaned, and deleted namespaces are emptied (`namespace_deletion.py`).
 
 The collector follows every write and notes the work that results from it; `step` does a little of this work, `run` all of it. The server
 calls `step` between requests. Code that uses the store without a server calls `run` when it suits.
@@ -10,23 +10,19 @@ an owner that is blocked only by dependents which wait for that owner itself is 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
-from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pumice.api import Object, rfc3339
+from pumice.api import Object
 from pumice.cluster.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, is_finished
-from pumice.cluster.apiserver.namespace_conditions import deletion_conditions
+from pumice.cluster.apiserver.namespace_deletion import NamespaceDeletion, Place
 from pumice.cluster.apiserver.scheme.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.status import StatusError
-from pumice.cluster.apiserver.storage.watch import Key, WatchEvent
+from pumice.cluster.apiserver.storage.watch import WatchEvent
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
-
-Place = tuple[str, Key]  #: storage and key of an object
 
 
 class Owners(NamedTuple):
@@ -127,15 +123,13 @@ def _blocks(dependent: Object, uid: str) -> bool:
     return any(reference["uid"] == uid and reference.get("blockOwnerDeletion") for reference in references)
 
 
-DELETED_AT_ONCE = 10  #: the objects of a namespace that are deleted before other work has its turn
-
-
 class GarbageCollector:
     """Keeps a list of work that deletions have caused, and does it step by step."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._ownership = OwnerGraph(store.kinds, self._find)
+        self._namespaces = NamespaceDeletion(store.kinds, store.storage, store.now, self._goes, self._write)
         self._todo: OrderedDict[tuple[Callable[..., None], Any], None] = OrderedDict()
         self.wake: Callable[[], None] | None = None  #: called when there is work after there was none
 
@@ -265,36 +259,8 @@ class GarbageCollector:
         self._write(place, obj | {"metadata": obj["metadata"] | {"finalizers": left}})
 
     def _empty(self, namespace: str) -> None:
-        """Delete the objects in a namespace, a few at a time, pods before all others. When none is left, let the namespace go."""
-        found = self._find(("namespaces", ("", namespace)))
-        if found is None:
-            return
-        pods = list(self._of_kind("pods", namespace))
-        staying = (
-            place for place in pods or self._inside(namespace) if not self._ownership.object(place)["metadata"].get("deletionTimestamp")
-        )
-        some = list(islice(staying, DELETED_AT_ONCE))
-        gone = sum(self._goes(place) for place in some)
-        if gone and (pods or len(some) == DELETED_AT_ONCE):
+        if self._namespaces.step(namespace):
             self.note(self._empty, namespace)
-        elif next(self._inside(namespace), None) is None:
-            spec = (found.get("spec") or {}) | {"finalizers": []}
-            self._write(("namespaces", ("", namespace)), found | {"metadata": dict(found["metadata"]), "spec": spec})
-        else:
-            self._tell_what_remains(found)
-
-    def _tell_what_remains(self, namespace: Object) -> None:
-        """Say in the namespace's conditions why it is still there. Many objects that go one by one are not counted anew each time."""
-        name = namespace["metadata"]["name"]
-        inside = list(self._inside(name))
-        remaining = Counter(storage for storage, _ in inside)
-        finalizers = Counter(each for place in inside for each in self._ownership.object(place)["metadata"].get("finalizers") or ())
-        old = (namespace.get("status") or {}).get("conditions") or []
-        new = deletion_conditions(remaining, finalizers, old, rfc3339(self._store.now()))
-        before, after = ([(each["type"], each["status"]) for each in conditions] for conditions in (old, new))
-        if new != old and (before != after or remaining.total() <= DELETED_AT_ONCE):
-            status = (namespace.get("status") or {}) | {"conditions": new}
-            self._write(("namespaces", ("", name)), namespace | {"metadata": dict(namespace["metadata"]), "status": status})
 
     def _goes(self, place: Place) -> bool:
         """Delete the object. Return False if an admission rule refuses."""
@@ -303,17 +269,6 @@ class GarbageCollector:
         except StatusError:
             return False
         return True
-
-    def _inside(self, namespace: str) -> Iterator[Place]:
-        """The objects in a namespace, without those of kinds that are served no more, as their feature gate is off now."""
-        for storage in self._store.storage.kind_storages:
-            if self._store.kinds.known(storage):
-                yield from self._of_kind(storage, namespace)
-
-    def _of_kind(self, storage: str, namespace: str) -> Iterator[Place]:
-        keys = self._store.storage.kind_storage(storage).keys
-        inside = takewhile(lambda key: key[0] == namespace, islice(keys, bisect_left(keys, (namespace, "")), None))
-        return ((storage, key) for key in inside)
 
     # The store
 
