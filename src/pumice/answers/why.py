@@ -4,7 +4,7 @@ Pods that its controller will make are promised first (`pods_to_come.py`), as fa
 job or pod waits: what holds the subject back then is named by the chain of questions (`why_blocked.py`). If it starts, a second one serves
 all jobs and pods: a subject that does not start among them is outranked (`job_rank.py`). Last, the remedy of the headline is tried,
 through as many cycles as it takes (`outcome_of_cycles.py`): it is advice only if the subject starts with it. Else the answer says what
-holds it back next.
+holds it back next. What is printed is made in `answer_text.py`.
 """
 
 from msgspec.structs import replace

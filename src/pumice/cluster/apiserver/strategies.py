@@ -16,9 +16,9 @@ from pumice.cluster.apiserver import pod_defaults
 from pumice.cluster.apiserver.admission import policies
 from pumice.cluster.apiserver.auth import signing
 from pumice.cluster.apiserver.pod_defaults import default_spec
+from pumice.cluster.apiserver.scheme.builtin_defaults import set_defaults
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.scheme.crd import CRDS, complete, definition_causes
-from pumice.cluster.apiserver.scheme.defaults import set_defaults
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.validation import (
     admission_checks,

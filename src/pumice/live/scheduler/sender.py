@@ -1,4 +1,4 @@
-"""Sends the requests of cycles over a `Transport`, and reports how each of them ended.
+"""Sends the requests of cycles over a `Transport`, and reports how each of them ended (to `outcomes.py`).
 
 Binds, evictions and statuses have lanes of their own (`RequestLane`), so that no kind of request waits behind another kind. A lane makes
 many calls at once, so that a slow call does not delay the others, and namespaces take turns in it. In a lane a key (a pod, a PodGroup, a

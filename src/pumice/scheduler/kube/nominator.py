@@ -1,4 +1,5 @@
 """The room that pods hold which are not placed yet: nominated pods, and pods of Volcano's gangs that wait for others to leave.
+`find_node.py` asks filters with and without them.
 
 The sums of nominated pods are kept for one priority at a time: they hold their room against pods that are not more important. Pods are
 tried in order of falling priority, so that this priority only falls and few nominations are counted anew.

@@ -18,10 +18,10 @@ from pumice.api.quantity import quantity
 from pumice.api.structs import convert
 from pumice.api.volcano import Queue
 from pumice.simulate.arrival_times import Instants, instants_of, rate, seconds
-from pumice.simulate.distributions import draw_of
 from pumice.simulate.fault_settings import NO_FAULTS, Api, Breaks, Faults, Losses, Stragglers
 from pumice.simulate.inputs import nodes_of_pools
 from pumice.simulate.workload import Work, Workload, role
+from pumice.simulate.workload_distributions import draw_of
 
 TOP = ("duration", "nodes", "queues", "jobs", "faults")
 JOB = ("name", "arrivals", "count", "run", "estimate", "pods", "minimum", "request", "queue", "user", "priority", "checkpoint")

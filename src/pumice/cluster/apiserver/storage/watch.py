@@ -1,4 +1,4 @@
-"""Watch events, and the watches that receive them.
+"""Watch events, and the watches that receive them. How a watch becomes an HTTP stream, with bookmarks: `streams/watch_stream.py`.
 
 A `WatchEvent` is one write, with the JSON of its object, which all watches share. A `Watch` keeps the events that pass its filter, with the
 type that its reader sees: an object that starts to match is ADDED, an object that stops is DELETED. No event is lost between `take` calls.

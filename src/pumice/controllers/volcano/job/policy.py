@@ -1,4 +1,5 @@
 """The action that an event means for a job: the lifecycle policies of the pod's task come first, then those of the job, in their order.
+What the action does is in `state.py`.
 
 An event that is older than the job's last restart, or belongs to another job of the same name, means only to look at the
 job again. So does an older order to restart it, as an order is tried until its writes succeed; any other order is followed. A policy with
