@@ -16,7 +16,7 @@ from pumice.answers.whatif import WhatIf
 from pumice.api.json_objects import Object
 from pumice.testing import cluster, node, pod, podgroup
 from pumice.testing.scene import NOW, policy
-from tests.answers.test_not_admitted import made
+from tests.answers.test_pods_to_come import made
 
 ANSWERS = Path(answers.__file__).parent
 #: definitions, other answers

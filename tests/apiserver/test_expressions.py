@@ -12,7 +12,7 @@ import pytest
 from pumice.cluster.apiserver import StatusError, Store
 from pumice.cluster.apiserver.outside import Pending, attempted, until_done
 from tests.apiserver.made import store
-from tests.apiserver.test_custom_rules import box, ruled
+from tests.apiserver.test_crd_rules import box, ruled
 from tests.apiserver.test_policies import GROUP, config_map, mutating, validating
 from tests.hostile.test_cost import lines
 

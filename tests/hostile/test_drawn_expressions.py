@@ -25,7 +25,7 @@ from pumice.api.cel.values import DYN
 from pumice.api.regular_expressions import MOST_WORK, PatternError, pattern
 from pumice.cluster.apiserver import StatusError
 from tests.apiserver.made import store
-from tests.apiserver.test_custom_rules import box, ruled
+from tests.apiserver.test_crd_rules import box, ruled
 from tests.apiserver.test_policies import config_map, mutating, validating
 from tests.hostile.test_cost import lines
 from tests.samples import times

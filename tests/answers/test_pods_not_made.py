@@ -26,7 +26,7 @@ from pumice.cluster.apiserver import PatchRequest
 from pumice.inputs.known_objects import FromManifests, know_objects
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
-from tests.answers.test_not_admitted import made
+from tests.answers.test_pods_to_come import made
 
 LIMIT = {"type": "Container", "max": {"cpu": "1"}}
 SMALL = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": [LIMIT]}}
