@@ -46,6 +46,29 @@ def test_what_docstrings_and_comments_call_by_name_exists() -> None:
     assert gone == set()
 
 
+def test_files_that_docstrings_point_to_are_there_and_have_what_is_named() -> None:
+    """A file alone is in the same folder. A name in capitals or with one is in the module before it; before it may be a plugin, too."""
+    root, top = Path(pumice.__file__).parent, Path(__file__).parents[2]
+    texts = {path: path.read_text() for path in root.rglob("*.py")}
+    paths = [f"/{path}" for path in (*texts, *(top / "tests").rglob("*.py"), *(top / "bench").rglob("*.py"))]
+    packages = {path.parent.name for path in texts}
+    gone = set()
+    for path, text in texts.items():
+        prose = "".join(PROSE.findall(text))
+        for name in re.findall(r"`([\w/]+\.py)`", prose):
+            if not any(each.endswith(f"/{name}") for each in paths) or not ("/" in name or (path.parent / name).exists()):
+                gone.add(f"{path.relative_to(root)}: {name}")
+        for module, name in re.findall(r"`([a-z_]+)\.([A-Z]\w+)`", prose):
+            given_there = (given_name for file, other in texts.items() if file.stem == module for given_name in names_of(other))
+            if module not in packages and name not in given_there:
+                gone.add(f"{path.relative_to(root)}: {module}.{name}")
+    assert gone == set()
+
+
+def names_of(text: str) -> list[str]:
+    return [name for node in ast.parse(text).body for name in given(node)]
+
+
 def test_only_the_store_writes_into_its_storage() -> None:
     """Whoever passes by the steps of a write says so, by `put_trusted`; and there are few."""
     root = Path(pumice.__file__).parent

@@ -1,7 +1,7 @@
 """The table of kinds: the names of each, the API version in which we use it, and the URL path of its objects on an API server.
 
 Other modules add what they alone need to know of a kind: how it is read (`api.structs`), how the API server stores and shows it
-(`apiserver.kinds`), which part watches it (`live`).
+(`cluster/apiserver/scheme/kinds.py`), which part watches it (`live`).
 
 Names: "Kind", or "Kind.group" outside the core group. A cluster stores each object once, whatever API version a request uses. So
 controllers name a kind without its version.

@@ -1,7 +1,8 @@
 """Gangs written in another dialect: Volcano's PodGroups as Kubernetes' own, and PodGroups of others as Volcano's.
 
 Objects go in and come out as plain values, all that are no PodGroups and name none unchanged. What the other dialect cannot say is left
-out, with a line about it. Towards Volcano the rules are those by which the PodGroup controller reads other dialects (`foreign_gangs.py`).
+out, with a line about it. Towards Volcano the rules are those by which the PodGroup controller reads other dialects
+(`controllers/volcano/foreign_gangs.py`).
 
 What only one side has is kept where the other side ignores it, so that the way back finds it: the queue as a label, which Pumice reads; the
 names of a group's Workload and template as an annotation.

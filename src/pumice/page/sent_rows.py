@@ -1,7 +1,7 @@
 """The rows that readers have, and the rows that have changed since: all queues are looked at, but only nodes and jobs that were touched.
 
-Rows are kept as the JSON that was sent, so a row that has its old value again is not sent again. The messages of the last minutes are kept
-for readers who go back in time. What queues held in the last hour is kept too, for tabs that are opened later.
+Rows are kept as the JSON that was sent, so a row that has its old value again is not sent again. What queues held in the last hour is kept,
+for tabs that are opened later.
 """
 
 from collections.abc import Callable, Iterable, Iterator

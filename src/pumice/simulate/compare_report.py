@@ -22,7 +22,7 @@ MOST_QUEUES = 16
 
 
 def compare_report(rows: Sequence[Row], summaries: Summaries, more: Sequence[str] = ()) -> str:
-    """The text of the file. `rows` are those of `compare.table`; `more` are sentences that follow the verdict."""
+    """The text of the file. `rows` are those of `policy_comparison.table`; `more` are sentences that follow the verdict."""
     seeds = len({summary["seed"] for summary in summaries})
     policies = ", ".join(dict.fromkeys(summary["policy"] for summary in summaries))
     facts = [*facts_of(summaries), counted(seeds, "seed")]

@@ -69,13 +69,13 @@ def _utilisation(record: Record, queue: str) -> dict[str, float]:
 
 
 def _over_time(record: Record, queue: str) -> Measures:
-    """The distribution over time of each series of `columns.OVER_TIME`."""
+    """The distribution over time of each series of `output_columns.OVER_TIME`."""
     found = [key for key in record.series.signals if key.series in OVER_TIME and key.queue == queue]
     return {key.series: distribution(*record.series.means(key, record.now)) for key in found}
 
 
 def longest(record: Record) -> list[dict[str, Any]]:
-    """The longest waits, with the fields of `columns.LONGEST`."""
+    """The longest waits, with the fields of `output_columns.LONGEST`."""
     return [
         {
             "job": life.work.name,

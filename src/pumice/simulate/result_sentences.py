@@ -14,7 +14,7 @@ from pumice.simulate.measure_units import MEANINGS, duration
 
 LEAST_PERCENT = 0.05  #: what is shown as 0
 NOISE = 1e-9  #: what sums of floats differ by, as a share
-Row = Mapping[str, Any]  #: of `compare.table`
+Row = Mapping[str, Any]  #: of `policy_comparison.table`
 
 
 def of_run(summary: Mapping[str, Any]) -> str:

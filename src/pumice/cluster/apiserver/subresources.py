@@ -1,4 +1,4 @@
-"""Subresources: status, scale, binding, eviction, finalize, token, and those that reach into containers (remote.py)."""
+"""Subresources: status, scale, binding, eviction, finalize, token, and those that reach into containers (`streams/remote.py`)."""
 
 from collections.abc import Callable
 from typing import Any

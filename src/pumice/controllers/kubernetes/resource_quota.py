@@ -1,4 +1,4 @@
-"""ResourceQuotas: their status says how much of them is used. `api.quota` says how much each object is charged."""
+"""ResourceQuotas: their status says how much of them is used. `api.resource_quota` says how much each object is charged."""
 
 from collections.abc import Hashable, Iterable
 

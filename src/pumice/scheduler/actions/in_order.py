@@ -10,8 +10,8 @@ a promise may be bettered, never put off.
 
 How long a job is expected to run stands in the annotation pumice.io/estimate of its PodGroup, else in activeDeadlineSeconds of its pods,
 else it is `defaultEstimate`; without any it never ends. With `estimates: history` it is what was usual of those of its owner that have
-ended and are most like it (`past_runs.py`), if that is less. A job for which there is room, but no quota of its queue, stands in nobody's
-way.
+ended and are most like it (`placement/past_runs.py`), if that is less. A job for which there is room, but no quota of its queue, stands in
+nobody's way.
 """
 
 from collections.abc import Hashable, Iterable, Sequence

@@ -1,6 +1,6 @@
 """Tasks, jobs, nodes and queues as they are sent to an extender: with the field names of Volcano's own structures.
 
-Statuses are the same bits as in `status.py`. Amounts are numbers: CPU and scalars in thousandths, memory in bytes.
+Statuses are the same bits as in `model/status.py`. Amounts are numbers: CPU and scalars in thousandths, memory in bytes.
 """
 
 from __future__ import annotations
