@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -139,6 +140,16 @@ def test_a_pipe_without_an_end_is_refused_in_a_line(monkeypatch: pytest.MonkeyPa
                 assert isinstance(error, InputError) and error.message == "has more than 4 MiB, or no end", error
         finally:
             endless.kill()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
+    """As of a program that a daemon starts."""
+    (tmp_path / "pod.yaml").write_text("kind: Pod\napiVersion: v1\nmetadata: {name: a}\n")
+    for given in ("-f -", f"-f {tmp_path}", f"-f {tmp_path} -f nowhere"):
+        command = f"{sys.executable} -m pumice cycle {given} {closed}"
+        done = subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert done.returncode == (2 if "nowhere" in given else 0) and "Traceback" not in done.stderr, done.stderr
 
 
 def test_the_address_of_a_server_is_named_if_it_is_none() -> None:

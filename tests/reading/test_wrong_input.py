@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import yaml
 from pumice.api.errors import InputError
 from pumice.api.files import streams
 from pumice.api.manifests import Objects, read_all, read_stream
+from pumice.cli.manifests_to_send import manifests
 
 POD = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n"
 POD_OBJECT = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}
@@ -70,6 +72,21 @@ WRONG = {
     "no finite number": ("a:\n  b: -.inf", "f:2: document 1: not YAML: -.inf is no number that can be used"),
     "a number too large": ("a: 1e999", "f:1: document 1: not YAML: 1e999 is no number that can be used"),
     "not YAML": ("a: [1,", "f:2: document 1: not YAML: did not find expected node content"),
+    "a template": (
+        "a:\n  b: {{ .Values.b }}",
+        "f:2: document 1: not YAML: found unhashable key; if this is a template, render it first, as with `helm template`",
+    ),
+    "a control character": ("a: 1\nb: \0", "f:2: has the character U+0000, which no YAML may have; remove it"),
+    "a mapping of items": ("kind: List\napiVersion: v1\nitems: {a: b}", "f:3: document 1, items: found a mapping where a list belongs"),
+    "JSON without a kind": ('{"apiVersion": "v1"}', "f:1: document 1: has no kind; write for example `kind: Pod`"),
+    "what a server answered in place of objects": (
+        '{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "pods is forbidden"}',
+        "f:1: document 1: is no object, but an API server's refusal: pods is forbidden",
+    ),
+    "the second of JSON objects in a row": (
+        '{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "m"}}\n{"kind": "Pod",\n}',
+        "f:2: document 2: has no apiVersion; write for example `apiVersion: v1`",
+    ),
 }
 
 
@@ -163,6 +180,19 @@ def test_lists_folders_and_json_are_read(tmp_path: Path) -> None:
     (tmp_path / "pods.json").write_text('{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}')
     (tmp_path / "readme.txt").write_text("no object")
     assert [(kind, item.metadata.name) for kind, item in read_files(tmp_path).items] == [("Node", "m"), ("Pod", "a")]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_objects_may_stand_in_a_row(tmp_path: Path, indent: int | None) -> None:
+    (tmp_path / "row.json").write_text("\n".join(json.dumps(each, indent=indent) for each in (NODE | {"status": {}}, POD_OBJECT)) + "\n")
+    assert [kind for kind, _ in read_files(tmp_path).items] == ["Node", "Pod"]
+    assert [each["kind"] for each in manifests([str(tmp_path)])] == ["Node", "Pod"]
+
+
+def test_a_compressed_file_is_to_be_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_bytes(gzip.compress(POD.encode()))
+    with pytest.raises(InputError, match="is compressed; unpack it first, with gunzip"):
+        read_files(tmp_path)
 
 
 def test_a_missing_or_empty_place_is_said(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ skipped. Wrong input raises InputError with file, line, document, object, field,
 scheduler ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.scheduler.config`.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from pumice.api.structs import KEPT_AS, KINDS, WORKLOADS, convert, decoder
 from pumice.api.times import instant
 
 CONFIGURATION_KINDS = ("KubeSchedulerConfiguration", "Policy")
+AS_YAML = (*CONFIGURATION_KINDS, "Status", "")  #: kinds of JSON objects of which the lines are wanted
 GANGS = frozenset((kind.group, kind.kind) for kind in READ)
 AS_IS = WORKLOADS | GANGS  #: kinds that are also kept as they were written
 CONFIG_MAP_KEYS = ("volcano-scheduler.conf", "kube-batch.conf", "kube-batch-conf.yaml")
@@ -115,7 +117,8 @@ def read_stream(data: bytes, where: str, objects: Objects) -> None:
 def _read_data(data: bytes, where: str, objects: Objects) -> None:
     if data[:200].lstrip()[:1] == b"{":
         try:
-            _read_json(data, where, objects)
+            for number, (piece, listing) in enumerate(_json_objects(data), 1):
+                _read_json(piece, listing, where, number, objects)
             return
         except RecursionError:
             raise InputError(f"nested more than {yaml.MAX_DEPTH} levels deep", where=where) from None
@@ -136,12 +139,21 @@ class _Listing(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | None = None
 
 
-def _read_json(data: bytes | msgspec.Raw, where: str, objects: Objects) -> None:
-    listing = msgspec.json.decode(data, type=_Listing)
+def _json_objects(data: bytes) -> list[tuple[bytes, _Listing]]:
+    """The objects of a text, which mostly is one. Raises DecodeError also if one is better read as YAML."""
+    try:
+        found = [(data, msgspec.json.decode(data, type=_Listing))]
+    except msgspec.DecodeError:
+        pieces = re.split(yaml.BETWEEN_OBJECTS.encode(), data)
+        found = [(piece, msgspec.json.decode(piece, type=_Listing)) for piece in pieces]
+    if any(listing.kind in AS_YAML and listing.items is None for _, listing in found):
+        raise msgspec.DecodeError
+    return found
+
+
+def _read_json(data: bytes | msgspec.Raw, listing: _Listing, where: str, number: int, objects: Objects) -> None:
     if listing.items is None:
-        if listing.kind in CONFIGURATION_KINDS:
-            raise msgspec.DecodeError
-        objects.attempt(_read_raw, data, where, 1, listing)
+        objects.attempt(_read_raw, data, where, number, listing)
     else:
         objects.listed = True
         inherited = _Head(listing.kind.removesuffix("List"), listing.api_version)
@@ -156,7 +168,7 @@ def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Hea
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:
         if kind == "List":
-            _read_json(raw, where, objects)
+            _read_json(raw, msgspec.json.decode(raw, type=_Listing), where, number, objects)
         elif is_workload:
             _read_workload({"kind": kind, "apiVersion": api_version} | msgspec.json.decode(raw), f"{where}, document {number}", objects)
         return
@@ -187,6 +199,10 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
     if kind in CONFIGURATION_KINDS and not path:
         objects.configurations.append(ConfigText("", document.where, document.line(), value, document))
         return
+    if kind == "Status" and value.get("status") == "Failure":
+        raise document.error(f"is no object, but an API server's refusal: {value.get('message')}", path)
+    if kind == "List" and not isinstance(value.get("items"), list | None):
+        raise document.error(f"found {describe(value['items'])} where a list belongs", (*path, "items"))
     if isinstance(value.get("items"), list) and kind.endswith("List"):
         objects.listed = True
         for index, item in enumerate(value["items"]):

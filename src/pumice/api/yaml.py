@@ -114,15 +114,24 @@ def field_name(path: tuple[str | int, ...]) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
+#: between JSON objects in a row, such as `kubectl get -o json` gives them several times, or `jq -c`
+BETWEEN_OBJECTS = r"(?<=\})\s*\n(?=\{)"
+GZIP = b"\x1f\x8b"
+
+
 def documents(text: str | bytes, where: str) -> Iterator[Document]:
-    """The documents of a stream, without empty ones. Raises InputError."""
+    """The documents of a stream, without empty ones; JSON objects in a row are documents, too. Raises InputError."""
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
+            if error.object.startswith(GZIP):
+                raise InputError("is compressed; unpack it first, with gunzip", where=where) from None
             raise InputError(
                 f"not UTF-8 (byte {error.start} is 0x{error.object[error.start]:02x}); save the file as UTF-8", where=where
             ) from None
+    if text.lstrip().startswith("{"):
+        text = re.sub(BETWEEN_OBJECTS, r"\g<0>--- ", text)
     aliases = "&" in text
     number = 0
     try:
@@ -136,10 +145,15 @@ def documents(text: str | bytes, where: str) -> Iterator[Document]:
             value = loader.construct_document(node)
             if value is not None:
                 yield Document(node, value, where, number)
+    except yaml.reader.ReaderError as error:
+        line = text[: text.find(chr(error.character))].count("\n") + 1
+        raise InputError(f"has the character U+{error.character:04X}, which no YAML may have; remove it", where=where, line=line) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         line = mark.line + 1 if mark else 0
+        if "{{" in "".join(text.splitlines()[line - 1 : line]):
+            problem += "; if this is a template, render it first, as with `helm template`"
         read = number if isinstance(error, yaml.constructor.ConstructorError) else number + 1
         raise InputError(f"not YAML: {problem}", where=where, line=line, document=read) from None
     except RecursionError:
