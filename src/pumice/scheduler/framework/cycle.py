@@ -1,8 +1,7 @@
 """The scheduling cycle on one screen; below it rehearsals: cycles that leave no trace.
 
-Cycles that leave no trace: for questions of what would happen, asked of a state that stays in use.
-
-The session restores what it has changed. What is not the session's is saved here: the clock, past usage, and what plugins keep.
+Rehearsals answer what would happen, on a state that stays in use. The session restores what it has changed. What is not the session's is
+saved here: the clock, past usage, and what plugins keep.
 """
 
 from collections.abc import Callable
