@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pumice.cluster.apiserver import StatusError, Store
-from pumice.cluster.apiserver.outside import Pending, attempted, until_done
+from pumice.cluster.apiserver.pending_calls import Pending, attempted, until_done
 from tests.apiserver.made import store
 from tests.apiserver.test_crd_rules import box, ruled
 from tests.apiserver.test_policies import GROUP, config_map, mutating, validating

@@ -22,7 +22,7 @@ from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.strategies import default
 from pumice.cluster.apiserver.subresource_writes import causes_of
 from pumice.cluster.apiserver.tables.table import table
-from pumice.cluster.apiserver.validation import older_rules
+from pumice.cluster.apiserver.validation import handwritten_rules
 from pumice.http.messages import Request
 from tests.apiserver.made import EPOCH_S, pod, store
 
@@ -49,7 +49,7 @@ def test_validation_says_what_kubernetes_says(case: dict[str, Any]) -> None:
         states.append(stored(kind, clone(state)) if state else None)
         if state:
             default(kind, states[-1])
-    found = metadata_causes(kind, states[0]["metadata"], None) + older_rules.causes(kind.shape, *states)
+    found = metadata_causes(kind, states[0]["metadata"], None) + handwritten_rules.causes(kind.shape, *states)
     found += causes_of(kind, *states, "")
     assert sorted(f"{field}: {text}" for field, text in found) == sorted(" ".join(text.split()) for text in case["errors"])
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from pumice.api import kinds, uid_of
 from pumice.cluster.apiserver import StatusError
-from pumice.cluster.apiserver.outside import Pending, attempted, until_done
+from pumice.cluster.apiserver.pending_calls import Pending, attempted, until_done
 from pumice.cluster.clock import Alarm, AlarmClock, RunningClock
 from pumice.cluster.store_lister import StoreLister
 from pumice.cluster.store_writes import StoreWrites

@@ -15,8 +15,8 @@ from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, Page, PatchType, WatchedEvent, WatchLine
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
-from pumice.cluster.apiserver.outside import Pending, attempted, until_done
 from pumice.cluster.apiserver.patches.strategic_merge import CONTENT_TYPES
+from pumice.cluster.apiserver.pending_calls import Pending, attempted, until_done
 from pumice.cluster.apiserver.read import selectors_of
 from pumice.cluster.apiserver.scheme.conversion import seen
 from pumice.cluster.apiserver.scheme.kinds import ServedKind

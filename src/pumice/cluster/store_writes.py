@@ -9,7 +9,7 @@ from pumice.api import Object, key_of, name_of, namespace_of, status_of, uid_of
 from pumice.api.kinds import kind_of
 from pumice.client.event_correlator import EventCorrelator, EventRecord, InvolvedObject
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
-from pumice.cluster.apiserver.outside import Pending
+from pumice.cluster.apiserver.pending_calls import Pending
 from pumice.cluster.store_lister import StoreLister
 from pumice.controllers.pod_bursts import refused
 from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, status_change

@@ -13,7 +13,7 @@ from pumice.cluster.apiserver.decoding import WrongType, conformed, schema_cause
 from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.strategies import default, strategy_of
-from pumice.cluster.apiserver.validation import older_rules
+from pumice.cluster.apiserver.validation import handwritten_rules
 
 _UID = "00000000-0000-0000-0000-000000000000"  #: stands for the uid that a server would give
 
@@ -29,7 +29,7 @@ def why_refused(workload: Object) -> str:
     strategy = strategy_of(kind)
     strategy.begin(copy)
     default(kind, copy)
-    causes = schema_causes(kind, copy, None) or strategy.causes(copy, None) + older_rules.causes(kind.shape, copy, None)
+    causes = schema_causes(kind, copy, None) or strategy.causes(copy, None) + handwritten_rules.causes(kind.shape, copy, None)
     return "; ".join(f"{field}: {text}" for field, text in causes)
 
 

@@ -30,8 +30,8 @@ from pumice.client.tls import KeyPair, Trust
 from pumice.cluster.apiserver.admission.attributes import UserInfo
 from pumice.cluster.apiserver.discovery import Remote, entries_of
 from pumice.cluster.apiserver.metadata import set_identity
-from pumice.cluster.apiserver.outside import Unanswered
 from pumice.cluster.apiserver.patches.patch import PatchRequest
+from pumice.cluster.apiserver.pending_calls import Unanswered
 from pumice.cluster.apiserver.scheme.crd import CRDS
 from pumice.cluster.apiserver.status import StatusError, unavailable
 from pumice.cluster.apiserver.storage.watch import WatchEvent

@@ -20,7 +20,7 @@ from pumice.cluster.apiserver.auth.access_control import AccessControl
 from pumice.cluster.apiserver.auth.access_reviews import reviewed
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.cluster.apiserver.openapi.v3 import OPENAPI_PATH, OpenApi
-from pumice.cluster.apiserver.outside import Pending, attempted, until_done
+from pumice.cluster.apiserver.pending_calls import Pending, attempted, until_done
 from pumice.cluster.apiserver.read import ReadHandler, form_of, not_acceptable, warning_headers
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, place_of, target_of
 from pumice.cluster.apiserver.scheme.kinds import ServedKind

@@ -39,9 +39,9 @@ from pumice.cluster.apiserver.metadata import (
     metadata_causes,
     set_identity,
 )
-from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending, call_about
 from pumice.cluster.apiserver.patches.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.patches.patch import PatchRequest, patched
+from pumice.cluster.apiserver.pending_calls import Attempt, Call, Caller, Pending, call_about
 from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.scheme.conversion import seen, seen_early, seen_late, stored
 from pumice.cluster.apiserver.scheme.crd import CRDS, CustomKinds
@@ -50,7 +50,7 @@ from pumice.cluster.apiserver.service_allocator import IP_ADDRESSES, SERVICES, S
 from pumice.cluster.apiserver.storage.in_memory import Storage, StoreJournal
 from pumice.cluster.apiserver.storage.watch import Key, Watch, WatchFilter
 from pumice.cluster.apiserver.strategies import default, strategy_of
-from pumice.cluster.apiserver.validation import older_rules
+from pumice.cluster.apiserver.validation import handwritten_rules
 from pumice.cluster.apiserver.validation.field_rules import Causes, compact, invalid
 from pumice.cluster.apiserver.validation.gated_fields import drop_disabled
 from pumice.cluster.apiserver.validation.right_specs import RightSpecs
@@ -440,7 +440,7 @@ class Store:
         """The causes for refusing what admission has left, besides its metadata."""
         causes = subresource_writes.causes_of(kind, obj, review.old, review.subresource)
         if not (kind.custom or kind.to_stored is not None or review.subresource):
-            causes = older_rules.causes(kind.shape, obj, review.old) + causes
+            causes = handwritten_rules.causes(kind.shape, obj, review.old) + causes
         if kind.rules is None:
             return causes + schema_causes(kind, obj, review.old, None)
         return causes + self.evaluated("the rules of its kind", review, partial(schema_causes, kind, obj, review.old))

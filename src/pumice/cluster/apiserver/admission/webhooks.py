@@ -23,8 +23,8 @@ from pumice.api.cel.errors import EvaluationError
 from pumice.api.selectors import label_selector, matches
 from pumice.cluster.apiserver.admission.attributes import SYSTEM, AdmissionAttributes
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
-from pumice.cluster.apiserver.outside import Unanswered, call_about
 from pumice.cluster.apiserver.patches.json_patch import PatchError, json_patch
+from pumice.cluster.apiserver.pending_calls import Unanswered, call_about
 from pumice.cluster.apiserver.scheme.conversion import seen_early, stored
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import StatusError

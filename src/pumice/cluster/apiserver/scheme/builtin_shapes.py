@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from pumice.cluster.apiserver.scheme.schema import EITHER, OLDER_RULES, RULES, SCALARS, Shape
+from pumice.cluster.apiserver.scheme.schema import EITHER, HANDWRITTEN_RULES, RULES, SCALARS, Shape
 
 #: types of which JSON leaves out a value that is zero or empty
 _LEFT_OUT = frozenset({"string", "int32", "int64", "number", "bool", "bytes", "list", "map"})
@@ -79,7 +79,7 @@ def _read(name: str) -> Shape:
             struct.required = (*struct.required, *shape.required)
             struct.omitted |= shape.omitted
             struct.rules |= shape.rules
-            struct.older |= shape.older
+            struct.handwritten |= shape.handwritten
             struct.between += shape.between
             struct.defaults |= shape.defaults
             continue
@@ -88,8 +88,8 @@ def _read(name: str) -> Shape:
                 struct.defaults[field] = _read_default(each[8:])
         if rules := tuple(option for option in options if option.partition("=")[0] in RULES):
             struct.rules[field] = rules
-        if older := tuple(option for option in options if option.partition("=")[0] in OLDER_RULES):
-            struct.older[field] = older
+        if handwritten := tuple(option for option in options if option.partition("=")[0] in HANDWRITTEN_RULES):
+            struct.handwritten[field] = handwritten
         if options and shape.kind in ("list", "map"):
             shape.with_options(options)
         elif "retainKeys" in options:

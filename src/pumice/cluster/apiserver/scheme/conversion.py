@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pumice.api import Object
-from pumice.cluster.apiserver.outside import Call, Pending, Unanswered
+from pumice.cluster.apiserver.pending_calls import Call, Pending, Unanswered
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import StatusError
 

@@ -20,8 +20,8 @@ RULES = frozenset(
     {"member", "with", "filled", "always", "min", "max", "items", "bytes", "characters", "format", "keyed", "enum", "unique", "others"}
     | {"immutable", "noset", "nounset", "noadd", "noremove", "gate", "drop", "zero"}
 )
-#: those that `older_rules` heeds
-OLDER_RULES = frozenset(
+#: those that `handwritten_rules` heeds
+HANDWRITTEN_RULES = frozenset(
     {"name", "one", "each", "least", "most", "within", "longest", "alone", "needed", "fixed", "once", "distinct", "labels", "template"}
     | {"terms", "opaque", "ip", "cidr", "trimmed", "absolute", "hundred", "port", "share", "weight"}
 )
@@ -36,6 +36,7 @@ class Shape:
         "defaults",
         "element",
         "fields",
+        "handwritten",
         "is_set",
         "keys",
         "kind",
@@ -43,7 +44,6 @@ class Shape:
         "merge_key",
         "name",
         "numbers",
-        "older",
         "omitted",
         "preserve",
         "required",
@@ -63,7 +63,7 @@ class Shape:
         self.numbers: dict[int, str] = {}  #: of a struct: protobuf number to field; "+name" stands for an inlined struct
         self.omitted: set[str] = set()  #: of a struct: fields whose zero value JSON leaves out, and protobuf does not
         self.rules: dict[str, tuple[str, ...]] = {}  #: of a struct: what `declared_rules` heeds, by field
-        self.older: dict[str, tuple[str, ...]] = {}  #: of a struct: what `older_rules` heeds, by field
+        self.handwritten: dict[str, tuple[str, ...]] = {}  #: of a struct: what `handwritten_rules` heeds, by field
         self.defaults: dict[str, Any] = {}  #: of a struct: what fields have that are left out
         self.between: list[str] = []  #: of a struct: what `struct_rules` heeds
         self.preserve = False  #: of a struct: unknown fields are kept

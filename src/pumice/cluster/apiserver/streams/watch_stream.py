@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from pumice.api import Object
-from pumice.cluster.apiserver.outside import Pending
+from pumice.cluster.apiserver.pending_calls import Pending
 from pumice.cluster.apiserver.scheme.conversion import seen
 from pumice.cluster.apiserver.scheme.kinds import Conversion, ServedKind
 from pumice.cluster.apiserver.status import StatusError, expired

@@ -10,7 +10,7 @@ from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.api.structs import encode
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
-from pumice.cluster.apiserver.validation import older_rules
+from pumice.cluster.apiserver.validation import handwritten_rules
 from pumice.cluster.apiserver.validation.declared_rules import causes, internal
 from pumice.cluster.apiserver.validation.device_rules import LONGEST, expression_causes, pool_causes, qualified, skipping_causes
 from pumice.cluster.apiserver.validation.field_rules import Causes, duplicates, forbidden, invalid, required
@@ -187,7 +187,9 @@ def _allocation(allocation: Object, names: Set[str]) -> Causes:
         found += skipping_causes(result.get("skipNodeOperations") or (), f"{at}.skipNodeOperations")
     found += _configurations(devices.get("config") or (), f"{place}.config", names)
     at = "status.allocation.nodeSelector"
-    by_node = older_rules.causes(shape_of("core.v1.NodeSelector"), allocation["nodeSelector"], None) if "nodeSelector" in allocation else []
+    by_node = (
+        handwritten_rules.causes(shape_of("core.v1.NodeSelector"), allocation["nodeSelector"], None) if "nodeSelector" in allocation else []
+    )
     return found + [(f"{at}.{place}", text) for place, text in by_node]
 
 

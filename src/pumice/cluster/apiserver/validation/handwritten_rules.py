@@ -1,6 +1,6 @@
 """Rules that the tables of types declare of single fields of the kinds whose validation Kubernetes wrote by hand, in its words.
 
-They stand beside those of `declared_rules`, and are for what has been there for longer:
+They stand beside those of `declared_rules`, and are for what has been there before Kubernetes declared such rules:
 
     name=      a name of a form of `name_rules`, or each item of a list is one; a port may be a number
     one=       one of these; each= the same of every item of a list, which is not told
@@ -116,7 +116,7 @@ def _ruled(shape: Shape) -> _Ruled:
 def _read_rules(shape: Shape) -> _Ruled:
     found = _Ruled({}, [], between(shape))
     for name, field in shape.fields.items():
-        words = dict(option.partition("=")[::2] for option in shape.older.get(name, ()))
+        words = dict(option.partition("=")[::2] for option in shape.handwritten.get(name, ()))
         if "needed" in words:
             found.needed.append((name, f"Required value: {_spaced(words['needed'])}".removesuffix(": ")))
         fixed = _Fixed(_spaced(words["fixed"]), False) if "fixed" in words else None
