@@ -1,5 +1,6 @@
-"""Kubernetes' own workloads, as far as a cluster for batch work needs them: ReplicaSet, Deployment, StatefulSet, DaemonSet, Job.
+"""Kubernetes' own controllers, as far as a cluster for batch work needs them: workloads (ReplicaSet, Deployment, StatefulSet, DaemonSet,
+Job), nodes, volumes, device claims, quotas, budgets, endpoints, service accounts.
 
-They make pods from templates, count them in their status the way kubectl reads it, and roll changes out within their limits.
+Workloads make pods from templates, count them in their status the way kubectl reads it, and roll changes out within their limits.
 They adopt pods and ReplicaSets that match their selector and have no controller, and release those that no longer match.
 """

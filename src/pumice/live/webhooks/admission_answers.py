@@ -1,4 +1,4 @@
-"""The rules on a live cluster.
+"""The answers of our webhooks: the rules of `controllers/admission/` on the objects of a live cluster.
 
 A refusal may come from a cache that lags behind: a queue that was created a moment ago, a child that was just deleted. So before a
 request is refused, the kinds that the rules look up are read from the API server itself, and the request is judged once more. Kinds that
