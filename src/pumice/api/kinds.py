@@ -12,6 +12,7 @@ from functools import lru_cache
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from pumice.api.json_objects import Object
 
@@ -24,20 +25,15 @@ class Kind(msgspec.Struct, frozen=True):
     kind: str
     plural: str
     namespaced: bool = True
+    api_version: str = ""  #: these three are made of the others
+    name: str = ""  #: of the kind without its version: "Pod", "Job.batch.volcano.sh"
+    resource: str = ""  #: the name of the collection without its version: "pods", "jobs.batch.volcano.sh"
 
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def name(self) -> str:
-        """The name of the kind without its version: "Pod", "Job.batch.volcano.sh"."""
-        return f"{self.kind}.{self.group}" if self.group else self.kind
-
-    @property
-    def resource(self) -> str:
-        """The name of the collection without its version: "pods", "jobs.batch.volcano.sh"."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+    def __post_init__(self) -> None:
+        group = self.group
+        force_setattr(self, "api_version", f"{group}/{self.version}" if group else self.version)
+        force_setattr(self, "name", f"{self.kind}.{group}" if group else self.kind)
+        force_setattr(self, "resource", f"{self.plural}.{group}" if group else self.plural)
 
     @property
     def kept_as(self) -> str:

@@ -79,7 +79,7 @@ _SCALAR_TESTS: dict[str, Test] = {
 
 def conforms(shape: Shape, value: Any) -> bool:
     """Whether the value is well-formed: without unknown fields and nulls, and with quantities in the canonical form that is stored."""
-    return _test_of(shape)(value)
+    return (shape.test or _test_of(shape))(value)
 
 
 def _test_of(shape: Shape) -> Test:
@@ -171,21 +171,17 @@ def conformed(
     """The value without unknown fields and nulls, and the paths of the unknown fields that were dropped. Raises WrongType.
 
     Fields that equal those of `stored`, which was checked before, are not checked again. An apply keeps what is zero or empty."""
-    walk = _Walk([], keeps_zeros)
     if not stored and conforms(shape, value):
         return value, []
-    if shape.kind == "struct":  # each field of a whole object is then checked once, unless it is wrong
-        return _clean_struct(shape, value, "", kind_name, walk, stored), walk.unknown
-    return _clean(shape, value, "", kind_name, walk), walk.unknown
+    walk = _Walk([], keeps_zeros)
+    return _clean(shape, value, "", kind_name, walk, stored), walk.unknown
 
 
-def _clean(shape: Shape, value: Any, path: str, owner: str, walk: _Walk) -> Any:
+def _clean(shape: Shape, value: Any, path: str, owner: str, walk: _Walk, stored: Object = _NOTHING) -> Any:
     """The value without unknown fields and nulls. Well-formed parts are returned as they are: mostly only a null or two are wrong."""
-    if conforms(shape, value):
-        return value
     match shape.kind:
         case "struct":
-            return _clean_struct(shape, value, path, owner, walk)
+            return _clean_struct(shape, value, path, owner, walk, stored)
         case "map":
             if type(value) is not dict:
                 raise _wrong_type(shape, value, path, owner)
@@ -204,13 +200,13 @@ def _clean(shape: Shape, value: Any, path: str, owner: str, walk: _Walk) -> Any:
 
 def _clean_item(shape: Shape, item: Any, path: str, owner: str, walk: _Walk) -> Any:
     """An item of a list or a value of a map, of which null is the zero value."""
-    return _clean(shape, _ZEROS.get(shape.kind, 0) if item is None else item, path, owner, walk)
+    item = _ZEROS.get(shape.kind, 0) if item is None else item
+    return item if conforms(shape, item) else _clean(shape, item, path, owner, walk)
 
 
-def _clean_struct(shape: Shape, value: Any, path: str, owner: str, walk: _Walk, stored: Object = _NOTHING) -> dict[str, Any]:
+def _clean_struct(shape: Shape, value: Any, path: str, owner: str, walk: _Walk, stored: Object) -> dict[str, Any]:
     if type(value) is not dict:
         raise _wrong_type(shape, value, path, owner)
-    name = shape.name.rpartition(".")[2] or owner
     result = {}
     for key, item in value.items():
         field = shape.fields.get(key)
@@ -220,8 +216,9 @@ def _clean_struct(shape: Shape, value: Any, path: str, owner: str, walk: _Walk, 
             else:
                 walk.unknown.append(f"{path}.{key}" if path else key)
         elif item is not None:
-            is_stored = key in stored and stored[key] == item
-            clean = item if is_stored else _clean(field, item, f"{path}.{key}" if path else key, name, walk)
+            clean = item
+            if not (key in stored and stored[key] == item) and not (field.test or _test_of(field))(item):
+                clean = _clean(field, item, f"{path}.{key}" if path else key, shape.name.rpartition(".")[2] or owner, walk)
             if clean or walk.keeps_zeros or key not in shape.omitted:
                 result[key] = clean
     return result
@@ -263,7 +260,10 @@ def _go_type(shape: Shape | None) -> str:
 
 def shaped(kind: ServedKind, obj: Object, options: WriteOptions, stored: Object = _NOTHING) -> Object:
     """The object without the fields that its kind does not know; for custom kinds, with the schema's defaults. Raises StatusError."""
-    obj, unknown = _conformed(kind, obj, stored)
+    try:
+        obj, unknown = _custom(kind, obj, stored) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
+    except WrongType as wrong:
+        raise Misshaped(kind, str(wrong), wrong.patched) from None
     if unknown or options.doubled:
         _tell(kind, [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in options.doubled], options)
         options.doubled.clear()
@@ -287,14 +287,6 @@ def untyped(kind: ServedKind, obj: Object, causes: list[str]) -> StatusError:
     subject = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.api_version}, Kind={kind.kind}"
     message = causes[0] if len(causes) == 1 else "errors:\n" + "\n".join(f"  {cause}" for cause in causes)
     return bad_request(f"failed to create typed patch object ({subject}): {message}")
-
-
-def _conformed(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, list[str]]:
-    """The object without unknown fields, and their paths. Raises StatusError."""
-    try:
-        return _custom(kind, obj, stored) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
-    except WrongType as wrong:
-        raise Misshaped(kind, str(wrong), wrong.patched) from None
 
 
 def _tell(kind: ServedKind, problems: list[str], options: WriteOptions) -> None:
@@ -324,10 +316,15 @@ def schema_causes(kind: ServedKind, obj: Object, old: Object | None, budget: Cos
         return _custom_causes(kind, obj, old, budget)
     if kind.to_stored is not None:  # the object has been converted to the stored version already
         return []
+    causes: Causes = []
+    for field in kind.shape.required:
+        if field not in obj:
+            causes.append((field, "Required value"))
     spec, spec_shape = obj.get("spec"), kind.shape.fields.get("spec")
-    causes = [(field, "Required value") for field in kind.shape.required if field not in obj]
     if isinstance(spec, dict) and spec_shape is not None:
-        causes += [(f"spec.{field}", "Required value") for field in spec_shape.required if field not in spec]
+        for field in spec_shape.required:
+            if field not in spec:
+                causes.append((f"spec.{field}", "Required value"))
     return causes
 
 

@@ -143,7 +143,11 @@ class GarbageCollector:
             self._on_owners(place, before or [], after or [])
         if event.type == "DELETED":
             self._on_removal(event, metadata)
-        elif event.previous is not None and (storage == "namespaces" or _plan(old) != _plan(metadata)):
+        elif event.previous is not None and (
+            storage == "namespaces"
+            or old.get("deletionTimestamp") != metadata.get("deletionTimestamp")
+            or old.get("finalizers") != metadata.get("finalizers")
+        ):
             self.follow(place, metadata)
 
     def restored(self, place: Place, metadata: dict[str, Any]) -> None:
@@ -286,8 +290,3 @@ class GarbageCollector:
 
     def _delete(self, place: Place, propagation: str = "Background") -> None:
         self._store.delete(self._kind(place), place[1][1], place[1][0], DeleteOptions(propagation=propagation))
-
-
-def _plan(metadata: dict[str, Any]) -> tuple[Any, Any]:
-    """The metadata that say whether and how an object is being deleted."""
-    return metadata.get("deletionTimestamp"), metadata.get("finalizers")

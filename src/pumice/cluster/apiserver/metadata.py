@@ -109,7 +109,7 @@ _NAMED_BY_LABELS = ("namespaces", "services", "statefulsets.apps")  #: whose nam
 def metadata_causes(kind: ServedKind, metadata: dict[str, Any], before: dict[str, Any] | None) -> Causes:
     """The causes for refusing the metadata: its name, labels, annotations and owner references, if they differ from those
     of a stored object in `before`."""
-    if before is not None and (metadata == before or all(metadata.get(field) == before.get(field) for field in _CHECKED)):
+    if before is not None and all(metadata.get(field) == before.get(field) for field in _CHECKED):
         return []
     name, prefix = metadata.get("name"), metadata.get("generateName")
     causes: Causes = []
@@ -123,10 +123,15 @@ def metadata_causes(kind: ServedKind, metadata: dict[str, Any], before: dict[str
         causes += missing("metadata", metadata, "name", rule="name or generateName is required")
     if before is not None and before.get("deletionTimestamp"):
         causes += _added_finalizers(metadata.get("finalizers") or (), before.get("finalizers") or ())
-    causes += label_causes(metadata.get("labels") or {}, "metadata.labels")
-    causes += annotation_causes(metadata.get("annotations") or {}, "metadata.annotations")
-    causes += finalizer_causes(metadata.get("finalizers") or (), "metadata.finalizers", is_bare_refused=not kind.custom)
-    return causes + _owner_causes(metadata.get("ownerReferences") or [], "metadata.ownerReferences")
+    if labels := metadata.get("labels"):
+        causes += label_causes(labels, "metadata.labels")
+    if annotations := metadata.get("annotations"):
+        causes += annotation_causes(annotations, "metadata.annotations")
+    if finalizers := metadata.get("finalizers"):
+        causes += finalizer_causes(finalizers, "metadata.finalizers", is_bare_refused=not kind.custom)
+    if owners := metadata.get("ownerReferences"):
+        causes += _owner_causes(owners, "metadata.ownerReferences")
+    return causes
 
 
 def _name_causes(kind: ServedKind, name: str, place: str) -> Causes:

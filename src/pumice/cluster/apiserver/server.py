@@ -64,18 +64,15 @@ class EventExpiry:
         self._ttl_s = ttl_s
         self._written: OrderedDict[Key, float] = OrderedDict()  #: oldest first
         for obj in store.all(EVENTS):
-            self._note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
+            self._written[obj["metadata"]["namespace"], obj["metadata"]["name"]] = store.now()
         store.storage.listen(self._on_write, store.kind(EVENTS).storage)
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
         if event.type == "DELETED":
             self._written.pop(event.key, None)
         else:
-            self._note(event.key)
-
-    def _note(self, key: Key) -> None:
-        self._written[key] = self._store.now()
-        self._written.move_to_end(key)
+            self._written[event.key] = self._store.now()
+            self._written.move_to_end(event.key)
 
     def sweep(self) -> bool:
         """Delete some of the events that were not written for too long. Returns whether there may be more of them."""

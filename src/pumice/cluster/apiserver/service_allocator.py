@@ -117,8 +117,6 @@ class ServiceAllocator:
 
     def give(self, kind: ServedKind, service: Object, old: Object | None) -> None:
         """Write into a Service the cluster IP and the node ports that it lacks. Raises StatusError if one is taken, or none is left."""
-        if kind.resource != SERVICES:
-            return
         spec = service["spec"]
         if old is not None:
             _leave(spec, old["spec"])

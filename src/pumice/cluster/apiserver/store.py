@@ -9,7 +9,7 @@ The objects that the store returns are the stored ones: never change them. The o
 `WriteOptions.owned`.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -247,11 +247,13 @@ class Store:
         object has another one."""
         kind = self.kind(resource)
         if not options.owned:
-            obj = _own(obj, obj, ("metadata", "status")) if subresource == "status" else clone(obj)
+            obj = dict(obj) if subresource == "status" else clone(obj)
         check_head(kind, obj, "")
         metadata = obj["metadata"]
         key = (str(metadata.get("namespace") or "default") if kind.namespaced else "", str(metadata.get("name") or ""))
         old = self.storage.get(kind.storage, key)
+        if subresource == "status" and not options.owned:  # the other fields are not written
+            obj |= {"metadata": _own_metadata(metadata, old)} | ({"status": clone(obj["status"])} if "status" in obj else {})
         obj = stored(kind, shaped(kind, obj, options, _untouched(kind, old, obj, subresource)))
         if old is None:
             raise kind.not_found(key[1])
@@ -313,7 +315,7 @@ class Store:
         shown = seen(kind, old)
         fresh = patched(kind, shown, patch, key, options, now, subresource)
         untouched = _untouched(kind, old, fresh, subresource) or {key: value for key, value in fresh.items() if old.get(key) is value}
-        fresh = _own(fresh, untouched, ("metadata",)) if subresource == "status" and shown is old and not kind.custom else clone(fresh)
+        fresh = _own(fresh, untouched, old) if subresource == "status" and shown is old and not kind.custom else clone(fresh)
         try:
             obj = self._taken(kind, fresh, namespace, options, untouched)
         except Misshaped as error:
@@ -408,13 +410,17 @@ class Store:
         is_reviewed = self.is_reviewed(kind, review.subresource, review.operation)
         if is_reviewed:
             obj = self._reviewed(review if obj is review.obj else review.about(obj), options)
-        self.services.give(kind, obj, review.old)
-        if review.old is not None and review.subresource != "status":
-            count_generation(kind, obj, review.old)
-        review.warnings.extend(deduplicate_owners(obj["metadata"]))
-        causes = metadata_causes(kind, obj["metadata"], None if review.old is None else review.old["metadata"])
-        spec = impersonal(obj) if kind.storage == "pods" and review.old is None else b""
-        if spec not in self._right_specs:
+        old = review.old
+        if kind.storage == SERVICES:
+            self.services.give(kind, obj, old)
+        if old is not None and review.subresource != "status":
+            count_generation(kind, obj, old)
+        causes: Causes = []
+        if old is None or obj["metadata"] != old["metadata"]:
+            review.warnings.extend(deduplicate_owners(obj["metadata"]))
+            causes += metadata_causes(kind, obj["metadata"], None if old is None else old["metadata"])
+        spec = impersonal(obj) if old is None and kind.storage == "pods" else b""
+        if not spec or spec not in self._right_specs:
             causes += self._causes(kind, obj, review)
             if spec and not causes:
                 self._right_specs.add(spec)
@@ -473,10 +479,16 @@ class Store:
         return shown
 
 
-def _own(obj: Object, kept: Object, written: Container[str]) -> Object:
-    """A copy of the object, which shares only those fields that are the same in `kept` and are not `written`: nobody changes them before
-    they are replaced."""
-    return {key: value if value is kept.get(key) and key not in written else clone(value) for key, value in obj.items()}
+def _own(obj: Object, kept: Object, old: Object) -> Object:
+    """A copy of the object for a write to the status. It shares those fields that are the same in `kept`: nobody changes them before they
+    are replaced."""
+    own = {key: value if value is kept.get(key) or key == "metadata" else clone(value) for key, value in obj.items()}
+    return own | {"metadata": _own_metadata(obj["metadata"], old)}
+
+
+def _own_metadata(metadata: Object, old: Object | None) -> Object:
+    """A copy of the metadata for a write to the status, which sets some of their fields and changes none inside them."""
+    return dict(old["metadata"]) if old is not None and metadata == old["metadata"] else clone(metadata)
 
 
 def _untouched(kind: ServedKind, old: Object | None, obj: Object, subresource: str) -> Object:

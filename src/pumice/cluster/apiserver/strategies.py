@@ -7,6 +7,7 @@ of a new object is removed.
 
 import base64
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pumice.api import Object
@@ -243,6 +244,7 @@ def default(kind: ServedKind, obj: Object) -> None:
     strategy_of(kind).default(obj)
 
 
+@lru_cache(maxsize=1024)
 def strategy_of(kind: ServedKind) -> Strategy:
     found = _TABLE.get(kind.storage)
     if found is not None:

@@ -113,20 +113,20 @@ class Admission:
 
     def __init__(self, rules: Iterable[AdmissionRule] = ()) -> None:
         self._rules = list(rules)
-        self._found: dict[tuple[str, str], tuple[tuple[Mutate, ...], tuple[Validate, ...]]] = {}
+        self._found: dict[tuple[str, str, str], tuple[tuple[Mutate, ...], tuple[Validate, ...]]] = {}
 
     def add(self, rules: Iterable[AdmissionRule]) -> None:
         self._rules.extend(rules)
         self._found.clear()
 
     def _for(self, review: AdmissionAttributes) -> tuple[tuple[Mutate, ...], tuple[Validate, ...]]:
-        resource = f"{review.kind.resource}/{review.subresource}" if review.subresource else review.kind.resource
-        found = self._found.get((resource, review.operation))
+        resource, subresource, operation = key = review.kind.resource, review.subresource, review.operation
+        found = self._found.get(key)
         if found is None:
-            anywhere = () if review.subresource else ("*",)
-            rules = [rule for rule in self._rules if review.operation in rule.operations and {resource, *anywhere} & set(rule.resources)]
+            named = {f"{resource}/{subresource}"} if subresource else {resource, "*"}
+            rules = [rule for rule in self._rules if operation in rule.operations and named & set(rule.resources)]
             found = tuple(rule.mutate for rule in rules if rule.mutate), tuple(rule.validate for rule in rules if rule.validate)
-            self._found[(resource, review.operation)] = found
+            self._found[key] = found
         return found
 
     def mutated(self, review: AdmissionAttributes, lister: AdmissionLister) -> Object:

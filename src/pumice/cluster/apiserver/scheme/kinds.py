@@ -83,6 +83,7 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
     shown_when_deleted: bool = False  #: a delete is answered with the object, not with a Status
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.storage:
             force_setattr(self, "storage", self.resource)
         if not self.singular:

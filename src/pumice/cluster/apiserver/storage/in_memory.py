@@ -48,10 +48,6 @@ class KindStorage:
         self.watches: list[Watch] = []
         self.listeners = listeners
 
-    def keep(self, event: WatchEvent) -> None:
-        self.events.append(event)
-        self.size += len(event.body)
-
     def forget(self, count: int) -> None:
         """Forget the oldest `count` events. Watches for which some of them still wait are cut off."""
         gone = self.events[:count]
@@ -134,14 +130,15 @@ class Storage:
         previous = kind_storage.objects.get(key)
         obj["metadata"]["resourceVersion"] = str(self.version + 1)
         body = _encode(obj)
-        grown = len(body) - kind_storage.sizes.get(key, 0)
-        if bounded and len(body) > LARGEST_OBJECT:
-            raise too_large(len(body), LARGEST_OBJECT)
+        size = len(body)
+        grown = size - kind_storage.sizes.get(key, 0)
+        if bounded and size > LARGEST_OBJECT:
+            raise too_large(size, LARGEST_OBJECT)
         if bounded and grown > 0 and self.stored + grown > MOST_STORED:
             raise full(self.stored + grown, MOST_STORED)
         self.version += 1
         self.stored += grown
-        kind_storage.objects[key], kind_storage.sizes[key] = obj, len(body)
+        kind_storage.objects[key], kind_storage.sizes[key] = obj, size
         if previous is None:
             insort(kind_storage.keys, key)
         self._write(storage, kind_storage, WatchEvent("ADDED" if previous is None else "MODIFIED", key, obj, previous, self.version, body))
@@ -160,9 +157,11 @@ class Storage:
         return last
 
     def _write(self, storage: str, kind_storage: KindStorage, event: WatchEvent) -> None:
-        kind_storage.keep(event)
+        kind_storage.events.append(event)
+        kind_storage.size += len(event.body)
         self._history += len(event.body)
-        self._bound(kind_storage)
+        if self._history > HISTORY_BYTES or len(kind_storage.events) > 2 * RING:
+            self._bound(kind_storage)
         if self.journal is None:
             self.published = event.resource_version
             for watch in kind_storage.watches:

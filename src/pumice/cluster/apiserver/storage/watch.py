@@ -10,6 +10,8 @@ import sys
 from collections import deque
 from collections.abc import Callable
 
+import msgspec
+
 from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector, fields_match
 from pumice.api.selectors import Selector, matches
@@ -19,18 +21,15 @@ Key = tuple[str, str]  #: namespace (empty if the kind has none) and name
 _HEADS = {type: b'{"type":"%s","object":' % type.encode() for type in ("ADDED", "MODIFIED", "DELETED")}
 
 
-class WatchEvent:
+class WatchEvent(msgspec.Struct, eq=False):
     """One write of one object: ADDED, MODIFIED or DELETED."""
 
-    __slots__ = ("body", "key", "object", "previous", "resource_version", "type")
-
-    def __init__(self, type: str, key: Key, obj: Object, previous: Object | None, resource_version: int, body: bytes) -> None:
-        self.type = type
-        self.key = key
-        self.object = obj  #: as it is after the write; when DELETED, its last state with the version of the deletion
-        self.previous = previous  #: as it was before; None when ADDED
-        self.resource_version = resource_version
-        self.body = body  #: the JSON of `object`
+    type: str
+    key: Key
+    object: Object  #: as it is after the write; when DELETED, its last state with the version of the deletion
+    previous: Object | None  #: as it was before; None when ADDED
+    resource_version: int
+    body: bytes  #: the JSON of `object`
 
     def parts(self) -> tuple[bytes, bytes, bytes]:
         """The event as a line of a watch stream, in parts of which the large one is never copied."""
