@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, reset_tzpath
 
 import pytest
 from hypothesis import given, strategies as st
@@ -16,6 +16,15 @@ from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.cron_schedule import ScheduleError, missed, parse_schedule
 from pumice.controllers.volcano.cronjob import CronJobs
 from tests.controllers.stage import Stage, fixed_key_pair, table, vcjob
+
+
+def test_time_zones_need_no_files_of_the_machine() -> None:
+    """An image may have none, and then every CronJob with a zone would be refused."""
+    reset_tzpath(to=[])
+    try:
+        assert ZoneInfo.no_cache("Europe/Berlin").key == "Europe/Berlin"
+    finally:
+        reset_tzpath()
 
 
 @pytest.mark.parametrize("row", table("cron_times.yaml"), ids=lambda row: f"{row['schedule']} after {row['after']}")

@@ -48,6 +48,7 @@ def test_memory_of_two_cards_does_not_add_up() -> None:
     [
         (node("n").cpu(8), "node not initialized with device gpushare"),
         (node("n").cpu(8).volcano(gpu_number=0, gpu_memory=0), "node not initialized with device gpushare"),
+        (node("n").cpu(8).volcano(gpu_number=10**12, gpu_memory=10**15), "node not initialized with device gpushare"),
         (gpu_node("n", gpu_unhealthy_ids="0, 1"), "node not initialized with device gpushare"),
         (gpu_node("n", gpu_unhealthy_ids="0"), None),
     ],

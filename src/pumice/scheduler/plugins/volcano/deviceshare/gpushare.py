@@ -13,6 +13,7 @@ from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.volcano.deviceshare.cards import WHOLE, Card, CardChoice, Cards, CardShare, CardShortage, Holding
 
 MEMORY, NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
+MOST_CARDS = 4096  #: a node that says that it has more is taken to have none: no machine has, and each card takes memory here
 
 
 class GpuRequest(NamedTuple):
@@ -51,7 +52,7 @@ class GpuShare:
 
     def cards(self, node: Node, now: float) -> Cards:
         capacity = node.status.capacity or {}
-        if MEMORY not in capacity or NUMBER not in capacity or capacity[NUMBER].whole <= 0:
+        if MEMORY not in capacity or NUMBER not in capacity or not 0 < capacity[NUMBER].whole <= MOST_CARDS:
             return ()
         number = capacity[NUMBER].whole
         each = capacity[MEMORY].whole // number
