@@ -1,14 +1,13 @@
-"""binpack: prefer the nodes that are fullest in the resources the task asks for."""
+"""binpack: prefer the nodes that are fullest in the resources the task asks for (`plugins/resource_fullness.py`)."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Struct, field
 
-from pumice.scheduler.engine import MAX_SCORE, Reach, Scorer, Scores, View
-from pumice.scheduler.engine.fullness import parts_of, weighted_mean
+from pumice.scheduler.engine import Scorer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model import OneOf, Range, Task
+from pumice.scheduler.plugins.resource_fullness import ResourceFullness
 
 
 class BinpackArgs(Struct):
@@ -31,28 +30,12 @@ class Binpack(Plugin):
             return []
         listed = [name.strip() for name in self.args.resources.split(",") if name.strip()]
         weights = {name: self.args.named.get(name, 1) for name in listed} | {"cpu": self.args.cpu, "memory": self.args.memory}
-        weights = {name: weight if weight >= 0 else 1 for name, weight in weights.items()}
-        return [Fullness(weights, self.args.weight, self.session.cluster.dimensions.names)]
+        strategies = {name: (weight if weight >= 0 else 1, False) for name, weight in weights.items()}
+        return [Fullness(strategies, self.args.weight, self.session.cluster.dimensions.names)]
 
 
-class Fullness(Scorer):
-    """The weighted mean of how full a node would be in the resources that the task requests; 0 if one would overflow."""
-
+class Fullness(ResourceFullness):
     name = "binpack"
-    reach = Reach.NODE
-    plannable = True
-
-    def __init__(self, weights: dict[str, int], weight: float, names: Sequence[str]) -> None:
-        self.weights = weights
-        self.weight = weight * MAX_SCORE
-        self.names = names
 
     def prepare(self, task: Task) -> Any:
-        return parts_of(task.template, self._weigh)
-
-    def _weigh(self, column: int) -> tuple[float, bool] | None:
-        weight = self.weights.get(self.names[column])
-        return None if weight is None else (weight, False)
-
-    def score(self, parts: Any, nodes: View) -> Scores:
-        return weighted_mean(parts, nodes)
+        return self.parts(task.template, self.strategies.get)

@@ -14,9 +14,9 @@ from msgspec import Struct, field
 
 from pumice.api.annotations import SCORING_TYPE, SCORING_WEIGHT
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
-from pumice.scheduler.engine.fullness import parts_of, weighted_mean
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model import CPU, MEMORY, PODS, Task
+from pumice.scheduler.plugins.resource_fullness import ResourceFullness
 
 LEAST, MOST = "LeastAllocated", "MostAllocated"
 DEFAULT_WEIGHT = 10
@@ -95,17 +95,10 @@ def best_match(name: str, known: Mapping[str, Any]) -> Any:
     return known[max(prefixes, key=len)] if prefixes else None
 
 
-class FitByStrategy(Scorer):
+class FitByStrategy(ResourceFullness):
     """How full or how empty the node would be, each resource by its own strategy."""
 
     name = "resource-strategy-fit"
-    reach = Reach.NODE
-    plannable = True
-
-    def __init__(self, strategies: dict[str, tuple[float, bool]], weight: float, names: Sequence[str]) -> None:
-        self.strategies = strategies
-        self.weight = weight * MAX_SCORE
-        self.names = names
 
     def key(self, task: Task) -> Hashable:
         return task.annotations.get(SCORING_TYPE), task.annotations.get(SCORING_WEIGHT)
@@ -113,10 +106,7 @@ class FitByStrategy(Scorer):
     def prepare(self, task: Task) -> Any:
         own = _own_strategies(task)
         strategies = self.strategies if own is None else own
-        return parts_of(task.template, lambda column: best_match(self.names[column], strategies)) or None
-
-    def score(self, parts: Any, nodes: View) -> Scores:
-        return weighted_mean(parts, nodes)
+        return self.parts(task.template, lambda name: best_match(name, strategies)) or None
 
 
 def _own_strategies(task: Task) -> dict[str, tuple[float, bool]] | None:
