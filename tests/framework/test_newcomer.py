@@ -98,9 +98,16 @@ def test_a_node_that_is_kept_for_others_is_no_better_when_something_happens_ther
 
 def test_a_session_says_why_no_node_has_room() -> None:
     full = [pod("x").cpu(4).on("a"), pod("y").cpu(4).on("b")]
-    decisions, is_short = decided([*full, *job("second")], policy("in-order", ["gang", "predicates"]))
+    decisions, is_short = decided([*full, *job("second")], policy("allocate", ["gang", "predicates"]))
     assert [waits.task.name for waits in decisions.waiting] == ["second-0"]
     assert not is_short
+
+
+def test_where_jobs_wait_in_a_line_no_session_is_needed_for_that() -> None:
+    full = [pod("x").cpu(4).on("a"), pod("y").cpu(4).on("b")]
+    decisions, is_short = decided([*full, *job("second")], policy("in-order", ["gang", "predicates"]))
+    assert [waits.task.name for waits in decisions.waiting] == ["second-0"]
+    assert is_short
 
 
 SESSIONS: dict[str, list[Builder]] = {

@@ -14,31 +14,30 @@ ended and are most like it (`placement/past_runs.py`), if that is less. A job fo
 nobody's way.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from math import inf
 from operator import attrgetter
 from typing import Annotated, Literal, get_args
 
 from msgspec import Struct, field
 
-from pumice.api.times import Duration, rfc3339
-from pumice.scheduler.engine import Evaluation
+from pumice.api.times import Duration
+from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_class_turns import Turns, apart
 from pumice.scheduler.framework.job_classes import JobClass
+from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.orders import Key
-from pumice.scheduler.framework.policy import Action
+from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import EPSILON, INQUEUE, Job, Mask, OneOf, Task, Template
+from pumice.scheduler.model import INQUEUE, Cluster, Job, OneOf, Task, Template
 from pumice.scheduler.model.half_placed_gangs import cut_short_at
+from pumice.scheduler.placement.line import Line, candidates
 from pumice.scheduler.placement.past_runs import PastRuns, owner_of, without_numbers
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.place_tasks import TaskPlacer
-from pumice.scheduler.placement.planned_ends import FIRST_STEP_S, PlannedByHistory, PlannedEnds
+from pumice.scheduler.placement.plain_line import serve
+from pumice.scheduler.placement.planned_ends import PlannedByHistory, PlannedEnds
 from pumice.scheduler.placement.timetable import PodSet, Promise, Timetable, places
-
-MOST_NAMED = 8  #: nodes that an event names
-
 
 Backfill = Literal["none", "greedy", "easy", "conservative"]
 Estimates = Literal["told", "history"]
@@ -67,16 +66,22 @@ class InOrder(Action):
         if self.args.estimates == "history":
             ends = PlannedByHistory
             session.cluster.index(PastRuns)  # made now: it knows only pods that end after this
-        line = Line(session, ends, self.args.default_estimate or inf)
+        line = LineInSession(session, ends, self.args.default_estimate or inf)
         first = line.start_in_order(strict=self.args.backfill != "greedy")
         if first is None:
             return
         if self.args.backfill == "conservative":
-            line.promise_all(first, line.one_by_one(first))
+            line.promise_all([first, *line.one_by_one(first)])
             return
         line.tell_behind(first, (alike.first for alike in line.behind))
         if self.args.backfill == "easy":
             line.backfill(first)
+
+    def decide(self, cluster: Cluster, policy: Policy, now: float, observer: Observer) -> Decisions | None:
+        """The decisions about a line of jobs of one pod."""
+        if self.args.backfill == "greedy" or self.args.estimates != "told":
+            return None
+        return serve(cluster, policy, now, observer, self.args.backfill, self.args.default_estimate or inf)
 
     def turn_of_newcomer(self, job: Job) -> Key:
         return job.created, next(iter(job.tasks.values())).number
@@ -85,25 +90,14 @@ class InOrder(Action):
         return job.estimate if self.args.estimates == "told" else (job.estimate, owner_of(job), without_numbers(job.name))
 
 
-class Line:
+class LineInSession(Line):
     """The jobs that wait, in their order."""
 
     def __init__(self, session: Session, ends: type[PlannedEnds], unknown: float) -> None:
-        self.session = session
+        super().__init__(session.cluster, session.now, session.memory(InOrder.name), ends, unknown)
+        self.session, self.moves, self.shortcuts = session, session.moves, session.policy.shortcuts
         self.behind: list[JobClass] = []  #: the jobs behind the first one that does not fit
-        self._kind_of_ends = ends
-        self._unknown = unknown
-        self._known_nodes: dict[Evaluation, tuple[int, Mask]] = {}  #: by evaluation: the position in the log, and `resolvable` then
-        self._most_idle: tuple[int, list[float]] = (
-            -1,
-            [],
-        )  #: the session's changes, and of each resource the most that a node has idle then
-        self._no_room: dict[Hashable, float] = {}  #: by queue and kind of pod: the shortest run for which no room was found
         self.placing = TaskPlacer(session, cache_errors=True)
-
-    @cached_property
-    def _ends(self) -> PlannedEnds:
-        return self.session.cluster.index(self._kind_of_ends)
 
     def _may_start(self, job: Job) -> bool:
         if job.is_pending:  # the action enqueue has not let it in
@@ -156,72 +150,24 @@ class Line:
 
     # -- backfill
 
-    def backfill(self, first: Job) -> None:
-        """Start later jobs before the first where that does not delay it (EASY): only the first job gets a promise."""
-        timetable = self._timetable()
-        promise = timetable.earliest(self._pod_sets(first), self._length(first))
-        if promise is not None:
-            self._tell_promise(first, promise)
-        if not any(self._may_fit(alike.first) for alike in self.behind):
-            return
-        if promise is not None:
-            timetable.change(promise, self._length(first), -1)
+    def _templates_behind(self) -> Iterable[Template]:
+        return (next(iter(alike.first.pending.values())).template for alike in self.behind)
+
+    def _turns_behind(self) -> Iterator[Job]:
         turns = Turns(self.session, self.behind, self._key)
         while (job := turns.pop()) is not None:
-            if self._may_fit(job) and not self._has_no_room(job):
-                self._start_beside(job, timetable)
+            yield job
 
     def _timetable(self, promised: Sequence[tuple[Promise, float]] = ()) -> Timetable:
         self.session.went_by_clock = True
-        self._ends.refresh()
-        return Timetable(self.session, self._ends, self._unknown, promised)
+        return super()._timetable(promised)
 
-    def _may_fit(self, job: Job) -> bool:
-        """Whether, resource by resource, some node has enough idle for the job's first pod. For most jobs of a long line none has."""
-        if self._most_idle[0] != self.session.changes:
-            self._most_idle = self.session.changes, self.session.nodes.idle.max(axis=1).tolist()
-        most = self._most_idle[1]
-        return all(most[column] + EPSILON > amount for column, amount in next(iter(job.pending.values())).template.needs)
-
-    def _has_no_room(self, job: Job) -> bool:
-        """Whether no room was found for equal pods with a run no longer than this job's, and no job has started since."""
-        task = next(iter(job.pending.values()))
-        shortest = self._no_room.get(self._kind(job, task))
-        if shortest is None or self._length(job) < shortest or not self.session.policy.shortcuts:
-            return False
-        return all(other.template is task.template for other in job.pending.values())
+    def _event(self, job: Job, message: str) -> None:
+        self.session.event(job, "Normal", "Reserved", message)
 
     def _kind(self, job: Job, task: Task) -> Hashable:
         assert job.queue is not None
         return (job.queue.name, *self.session.task_kind(task))
-
-    def promise_all(self, first: Job, others: list[Job]) -> None:
-        """Start jobs or promise them room (conservative). Earlier promises are kept, or improved in the order of the jobs."""
-        jobs = [first, *others]
-        kept, lengths = self._kept(jobs), list(map(self._length, jobs))
-        timetable = self._timetable([(kept[job.uid], length) for job, length in zip(jobs, lengths, strict=True) if job.uid in kept])
-        for job, length in zip(jobs, lengths, strict=True):
-            pod_sets = self._pod_sets(job)
-            if job.uid in kept:
-                if self.session.policy.shortcuts and timetable.is_earliest(kept[job.uid], pod_sets, length):
-                    continue
-                timetable.change(kept[job.uid], length, 1)
-            promise = timetable.earliest(pod_sets, length)
-            if promise is None or (promise.start <= self.session.now and not self._has_quota(job, next(iter(job.pending.values())))):
-                continue
-            if promise.start > self.session.now or not self._start_beside(job, timetable):
-                timetable.change(promise, length, -1)
-                kept[job.uid] = promise
-
-    def _kept(self, jobs: list[Job]) -> dict[str, Promise]:
-        """The promises made to these jobs in earlier cycles, except those whose time has come; none if the nodes have changed."""
-        memory, nodes = self.session.memory(InOrder.name), self.session.nodes
-        version = (nodes.static_version, nodes.idle.shape, nodes.allocatable.sum())
-        promises: dict[str, Promise] = memory["promises"] if memory.get("version") == version else {}
-        waiting = {job.uid for job in jobs}
-        kept = {uid: promise for uid, promise in promises.items() if uid in waiting and promise.start > self.session.now}
-        memory["version"], memory["promises"] = version, kept
-        return kept
 
     def _start_beside(self, job: Job, timetable: Timetable) -> bool:
         """Start the job if it takes no promised room for as long as it is expected to run. Return whether it starts."""
@@ -236,15 +182,13 @@ class Line:
                 evaluation = self.session.evaluation(task)
                 if evaluation.rejected is not None:
                     return False
-                columns, amounts = task.template.columns, task.template.amounts
-                fits = (free[columns] + EPSILON > amounts[:, None]).all(axis=0)
-                row = self.session.best_node(task, evaluation, evaluation.admitted & evaluation.fits_idle & fits)
+                row = self.session.best_node(task, evaluation, candidates(evaluation, free))
                 if row < 0:
                     if not number:
                         self._no_room[self._kind(job, task)] = length
                     return False
                 statement.allocate(task, row)
-                free[columns, row] -= amounts
+                free[task.template.columns, row] -= task.template.amounts
                 usage += ((column, row, amount) for column, amount in task.template.needs)
             if not self.session.job_ready(job):
                 return False
@@ -257,15 +201,6 @@ class Line:
         assert job.queue is not None
         return self.session.allocatable(job.queue, task)
 
-    def _tell_promise(self, job: Job, promise: Promise) -> None:
-        """Write an event about the promise: once, and again when its job or nodes change, or its start by FIRST_STEP_S or more."""
-        nodes = ", ".join(self.session.nodes.names[row] for row in sorted({row for _, row, _ in promise.usage})[:MOST_NAMED])
-        memory = self.session.memory(InOrder.name)
-        who, start = memory.get("told", (("", ""), 0.0))
-        if who != (job.uid, nodes) or abs(start - promise.start) >= FIRST_STEP_S:
-            memory["told"] = (job.uid, nodes), promise.start
-            self.session.event(job, "Normal", "Reserved", f"It is promised room on {nodes} from {rfc3339(promise.start)} on")
-
     def _pod_sets(self, job: Job) -> list[PodSet]:
         """The pods that the job still needs to start, grouped by template."""
         missing = max(1, job.min_member - job.ready_count)
@@ -274,16 +209,5 @@ class Line:
         for task in PendingTasks.of(self.session, job, job.pending.values()).tasks[::-1][:missing]:
             counts[task.template] = counts.get(task.template, 0) + 1
             if task.template not in where:
-                where[task.template] = self._resolvable(task)
+                where[task.template] = self._resolvable(self.session.evaluation(task))
         return [PodSet(template.request, count, where[template]) for template, count in counts.items()]
-
-    def _resolvable(self, task: Task) -> Mask:
-        """The nodes that may take the task, if there is room. Most jobs of a long line ask for the same nodes."""
-        evaluation, position = self.session.evaluation(task), self.session.cluster.log.position
-        known = self._known_nodes.get(evaluation)
-        if known is None or known[0] != position:
-            known = self._known_nodes[evaluation] = position, evaluation.resolvable
-        return known[1]
-
-    def _length(self, job: Job) -> float:
-        return self._ends.run(next(iter(job.pending.values())), self._unknown)

@@ -45,6 +45,9 @@ def cycle(
         return last
     if (decisions := place_newcomers(cluster, policy, now, observer)) is not None:
         return decisions
+    for action in policy.actions:
+        if (decisions := action.decide(cluster, policy, now, observer)) is not None:
+            return decisions
     with Session(cluster, policy, now, world, queue, observer, guarded=guarded) as session:
         for action in policy.actions:
             session.run(action)

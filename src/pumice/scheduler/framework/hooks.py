@@ -83,6 +83,9 @@ HOOKS: dict[str, Hook] = {
 NEWCOMER_HOOKS = {"open", "close", "job_valid", "job_enqueueable", "job_enqueued", "job_ready", "overused", "allocatable"}
 NEWCOMER_HOOKS |= {"pre_predicate", "best_node", "on_allocate"}
 
+#: those, and the hook that gives jobs their order: they may change what becomes of jobs that wait in a line
+LINE_HOOKS = NEWCOMER_HOOKS | {"job_order"}
+
 #: the hooks through which a plugin gives its filters and scorers
 RULE_HOOKS = ("filters", "filter", "filter_node", "scorers", "score", "score_node")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pumice.scheduler.framework.decisions import Conclusion, GroupCondition, JobOutcome, Pipelined
 from pumice.scheduler.framework.hook_answers import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.scheduler.framework.job_classes import JobClass
-from pumice.scheduler.framework.session_notes import LastTry
+from pumice.scheduler.framework.session_notes import LastTry, SessionNotes
 from pumice.scheduler.model import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job, Task, status
 
 if TYPE_CHECKING:
@@ -89,7 +89,13 @@ def _has_run_out(job: Job) -> bool:
     return job.phase not in (PENDING, INQUEUE) and not job.count(status.VALID)
 
 
-def fit_error(session: Session, job: Job) -> str:
+def not_ready(job: Job, found: int, why: str) -> GroupCondition:
+    """The condition of a gang that is not ready. `found`: how many of its pods would have a place."""
+    missing = job.min_member - (job.ready_count + found)
+    return GroupCondition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {why}")
+
+
+def fit_error(session: SessionNotes, job: Job) -> str:
     """The state of a job in one text, with the error of the first of its tasks that found no node."""
     text = _counted(job.is_ready, job.min_member, tuple(job.by_status.items()))
     if job.pending:
@@ -112,7 +118,7 @@ def _counted(ready: bool, min_member: int, counts: tuple[tuple[int, int], ...]) 
     return f"pod group is {'ready' if ready else 'not ready'}, {_listing(histogram)}"
 
 
-def _pending(session: Session, job: Job) -> str:
+def _pending(session: SessionNotes, job: Job) -> str:
     """How many Pending pods of the job would have a place if the whole gang had one, and how many would not."""
     tried = session.last_try.keys() & job.pending.keys() if session.last_try else ()
     placed = sum([session.last_try[uid].status == status.ALLOCATED for uid in tried])
@@ -134,7 +140,7 @@ def _listing(histogram: Mapping[str, int]) -> str:
     return ", ".join(sorted(f"{number} {name}" for name, number in histogram.items()))
 
 
-def scheduling_reason(session: Session, task: Task, last: LastTry | None, state: str) -> tuple[str, str]:
+def scheduling_reason(session: SessionNotes, task: Task, last: LastTry | None, state: str) -> tuple[str, str]:
     """The reason and message of the pod's condition. `state` is the text about the state of its job."""
     placed, node = (task.status, task.node_name) if last is None else (last.status, last.node)
     if placed & (status.ALLOCATED | status.PIPELINED):

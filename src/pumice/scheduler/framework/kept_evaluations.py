@@ -36,10 +36,16 @@ def keep_evaluations(session: Session, evaluations: Evaluations) -> None:
         session.cluster.memory[MEMORY] = basis, evaluations
 
 
+def evaluations_left(cluster: Cluster, policy: Policy) -> Evaluations | None:
+    """The evaluations that earlier sessions have left, if they still hold."""
+    basis, found = cluster.memory.get(MEMORY, (None, None))
+    return found if basis is not None and basis == _state(cluster, policy, cluster.versions) else None
+
+
 def evaluation_left(cluster: Cluster, policy: Policy, task: Task) -> Evaluation | None:
     """The evaluation that earlier sessions have left for such tasks, if it still holds."""
-    basis, found = cluster.memory.get(MEMORY, (None, None))
-    return found.lasting(task) if basis is not None and basis == _state(cluster, policy, cluster.versions) else None
+    found = evaluations_left(cluster, policy)
+    return found.lasting(task) if found is not None else None
 
 
 def _basis(session: Session) -> tuple[Any, ...] | None:

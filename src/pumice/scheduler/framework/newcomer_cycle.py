@@ -8,6 +8,7 @@ that have changed. If anything is not that plain, a session decides. Both decide
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pumice.scheduler.engine.rules import PLAINLY
 from pumice.scheduler.framework.decisions import GANG_READY, Bind, Conclusion, Decisions, JobOutcome
@@ -20,7 +21,7 @@ from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.model import INQUEUE, Cluster, Job, status
 
 NO_MATTER = frozenset(["estimate"])  #: attributes that few jobs have, and that do not matter here
@@ -29,12 +30,11 @@ MOST = 32  #: newcomers at once: with more, a session costs little for each
 
 def place_newcomers(cluster: Cluster, policy: Policy, now: float, observer: Observer) -> Decisions | None:
     """The decisions of a cycle that has only newcomers to place, which all find nodes. Else None, and nothing has changed."""
-    newcomers = _newcomers(cluster) if policy.places_newcomers and _sees_no_session(observer) else None
+    newcomers = _newcomers(cluster) if policy.places_newcomers and sees_no_session(observer) else None
     plugins = OpenPlugins.left(cluster, policy) if newcomers else None
     if not newcomers or plugins is None:
         return None
-    others = [each for each in cluster.changed.values() if each.uid not in cluster.waiting and each.queue is not None and each.queue.exists]
-    if not all(each.tasks and each.is_ready for each in others):
+    if (others := plainly_changed(cluster)) is None:
         return None
     if len(newcomers) > 1 and not _put_in_order(newcomers, policy, plugins):
         return None
@@ -55,7 +55,7 @@ def place_newcomers(cluster: Cluster, policy: Policy, now: float, observer: Obse
         cluster.decide(newcomer.task)
     decisions = Decisions([Bind(newcomer.task, newcomer.task.node_name, {}) for newcomer in newcomers])
     placed = sorted([newcomer.job for newcomer in newcomers], key=age)
-    decisions.tell(_conclusion(cluster, policy, [*placed, *sorted(others, key=age)]))
+    decisions.tell(Conclusion(outcomes_of(cluster, policy, [*placed, *sorted(others, key=age)]), [], []))
     cluster.memory.pop(JOB_CLASSES, None)
     cluster.forget_changes()
     return decisions
@@ -63,16 +63,26 @@ def place_newcomers(cluster: Cluster, policy: Policy, now: float, observer: Obse
 
 def _put_in_order(newcomers: list[Newcomer], policy: Policy, plugins: Sequence[Plugin]) -> bool:
     """Put the newcomers in the order of their turns. Return whether it is known without a session."""
-    placer = next(action for action in policy.actions if action.places_gangs)
-    if placer.serves_by_queue and len({newcomer.job.queue for newcomer in newcomers}) > 1:
+    if policy.placer.serves_by_queue and len({newcomer.job.queue for newcomer in newcomers}) > 1:
         return False
-    by_kind = {type(plugin): plugin for plugin in plugins}
-    givers = [by_kind[policy.choices[number].plugin] for tier in policy.takers.get("job_order", ()) for number in tier]
-    orders = {newcomer: [giver.order_of_newcomer(newcomer.job) for giver in givers] for newcomer in newcomers}
-    if any(None in order for order in orders.values()):
+    givers = givers_of_order(policy, plugins)
+    turns = {newcomer: turn_of(newcomer.job, policy.placer, givers) for newcomer in newcomers}
+    if None in turns.values():
         return False
-    newcomers.sort(key=lambda newcomer: (*orders[newcomer], *placer.turn_of_newcomer(newcomer.job)))
+    newcomers.sort(key=turns.__getitem__)
     return True
+
+
+def givers_of_order(policy: Policy, plugins: Sequence[Plugin]) -> list[Plugin]:
+    """The plugins that decide whose turn is next, in their order."""
+    by_kind = {type(plugin): plugin for plugin in plugins}
+    return [by_kind[policy.choices[number].plugin] for tier in policy.takers.get("job_order", ()) for number in tier]
+
+
+def turn_of(job: Job, placer: Action, givers: Sequence[Plugin]) -> Any:
+    """The key of a job's turn among jobs of one pod; None if only a session knows it."""
+    order = [giver.order_of_newcomer(job) for giver in givers]
+    return None if None in order else (*order, *placer.turn_of_newcomer(job))
 
 
 def _best_row(newcomer: Newcomer, policy: Policy, plugins: Sequence[Plugin]) -> int:
@@ -83,7 +93,13 @@ def _best_row(newcomer: Newcomer, policy: Policy, plugins: Sequence[Plugin]) -> 
     return evaluation.best_with_room()
 
 
-def _sees_no_session(observer: Observer) -> bool:
+def plainly_changed(cluster: Cluster) -> list[Job] | None:
+    """The jobs that have changed and do not wait; None if the status of any is not plain."""
+    others = [each for each in cluster.changed.values() if each.uid not in cluster.waiting and each.queue is not None and each.queue.exists]
+    return others if all(each.tasks and each.is_ready for each in others) else None
+
+
+def sees_no_session(observer: Observer) -> bool:
     """Whether it makes no difference to the observer that there is no session."""
     kind = type(observer)
     is_silent = kind.begins is Observer.begins and kind.ends is Observer.ends
@@ -97,10 +113,10 @@ def _newcomers(cluster: Cluster) -> list[Newcomer] | None:
         return None
     if len(waiting) > 1 and (len(waiting) > MOST or not waiting.keys() <= cluster.changed.keys()):
         return None
-    return [Newcomer(cluster, job) for job in waiting.values()] if all(map(_is_newcomer, waiting.values())) else None
+    return [Newcomer(cluster, job) for job in waiting.values()] if all(map(is_newcomer, waiting.values())) else None
 
 
-def _is_newcomer(job: Job) -> bool:
+def is_newcomer(job: Job) -> bool:
     if len(job.tasks) != 1 or job.min_member > 1 or not job.seldom.keys() <= NO_MATTER or job.queue is None or not job.queue.open:
         return False
     (task,) = job.tasks.values()
@@ -108,12 +124,12 @@ def _is_newcomer(job: Job) -> bool:
     return template.needs_only_room and not (template.gates or template.best_effort or template.beyond or task.seldom)
 
 
-def _conclusion(cluster: Cluster, policy: Policy, jobs: list[Job]) -> Conclusion:
-    """The status of these jobs, no pod of which waits. Their phases are set."""
+def outcomes_of(cluster: Cluster, policy: Policy, jobs: list[Job]) -> list[JobOutcome]:
+    """The statuses of these jobs, no pod of which waits. Their phases are set."""
     condition = GANG_READY if policy.has_plugin("gang") else None
     outcomes = []
     for job in jobs:
         phase = phase_of(job, unschedulable=False)
         cluster.set_phase(job, phase)
         outcomes.append(JobOutcome([Member.of(job)], phase, condition, job.allocated_hypernode, [], job.held_places))
-    return Conclusion(outcomes, [], [])
+    return outcomes

@@ -45,6 +45,7 @@ class Plugin:
     rules_last: ClassVar[bool] = False  #: its filters and scorers keep nothing of the session, so later sessions may use them
     tunable: ClassVar[bool] = False  #: it says what is preferred, not what is allowed: `pumice tune` may add it, or leave it out
     compares_by_state: ClassVar[bool] = False  #: `compare_queues` goes by what is held now; a try that was undone leaves no trace
+    plain_in_line: ClassVar[bool] = False  #: it lets each job of one pod start, orders those that wait by what they are, or says they wait
     wildcard_args: ClassVar[tuple[str, ...]] = ()  #: prefixes of arguments whose rest is a name, such as "binpack.resources."
 
     def __init__(self, args: Any = None, hierarchy: bool = False) -> None:

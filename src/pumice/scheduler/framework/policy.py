@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct, field
 
 from pumice.api.volcano import PodGroup
-from pumice.scheduler.framework.hooks import HOOKS, NEWCOMER_HOOKS, RULE_HOOKS
+from pumice.scheduler.framework.hooks import HOOKS, LINE_HOOKS, NEWCOMER_HOOKS, RULE_HOOKS
 from pumice.scheduler.framework.plugin import NoArgs, Plugin
 
 if TYPE_CHECKING:
+    from pumice.scheduler.framework.decisions import Decisions
+    from pumice.scheduler.framework.observer import Observer
     from pumice.scheduler.framework.session import Session
-    from pumice.scheduler.model import Job
+    from pumice.scheduler.model import Cluster, Job
 from pumice.scheduler.framework.profiles import Profiles
 
 SCHEDULE = "schedule"  #: the action's name
@@ -41,6 +43,11 @@ class Action:
 
     def run(self, session: Session) -> None:
         raise NotImplementedError
+
+    def decide(self, cluster: Cluster, policy: Policy, now: float, observer: Observer) -> Decisions | None:
+        """What a cycle decides, if the action can tell without a session; then all is done that follows from it. None: nothing has changed,
+        and a session decides."""
+        return None
 
     def next_turn(self, session: Session) -> float:
         """As `Plugin.next_turn`: the time from which the action may do something although nothing has changed."""
@@ -118,6 +125,15 @@ class Policy(Struct, frozen=True, dict=True):
         keeps = self.shortcuts and self.reads_only_state and self.rules_last and self.profiles is None and not self.gathering_s
         return keeps and are_plain and are_known and self.has_placer
 
+    @cached_property
+    def keeps_line(self) -> bool:
+        """Whether its only action that places serves jobs in one line, and all plugins are plain for jobs of one pod that wait there."""
+        plugins = (choice.plugin for choice in self.choices)
+        are_plain = all(vars(each).get("plain_in_line") or LINE_HOOKS.isdisjoint(each.hooks()) for each in plugins)
+        is_alone = sum(action.places_gangs for action in self.actions) == 1
+        in_line = is_alone and not self.placer.serves_by_queue and not self.has_action("enqueue")
+        return self.places_newcomers and in_line and are_plain and self.has_plugin("gang")
+
     @property
     def reads_volcano(self) -> bool:
         """Whether it reads objects of Volcano's kinds: it places gangs, or a profile has a plugin that is not kube-scheduler's."""
@@ -142,6 +158,11 @@ class Policy(Struct, frozen=True, dict=True):
     def has_placer(self) -> bool:
         """Whether an action gives idle room to the pods of PodGroups, such as allocate and in-order."""
         return any(action.places_gangs for action in self.actions)
+
+    @cached_property
+    def placer(self) -> Action:
+        """The first action that does."""
+        return next(action for action in self.actions if action.places_gangs)
 
     @cached_property
     def _action_names(self) -> frozenset[str]:

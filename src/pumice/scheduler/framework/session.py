@@ -226,10 +226,6 @@ class Session(Questions):
         """Whether these are a single job that is not at rest, so that there is no order of queues and jobs to find."""
         return len(groups) == 1 and len(groups[0].members) == 1 and groups[0].wakes is None and self.policy.shortcuts
 
-    def name_of(self, task: Task) -> str:
-        """The name of a task, for texts; a blank if the text serves for all jobs that are like the task's job."""
-        return self.blanks.get(task.uid, task.name)
-
     @cached_property
     def total(self) -> Vector:
         """The sum of what all nodes have allocatable."""

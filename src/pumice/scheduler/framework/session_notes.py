@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from pumice.scheduler.framework.fit_errors import FitErrors, Shortage
-from pumice.scheduler.model import Vector
+from pumice.scheduler.model import Task, Vector
 
 
 class LastTry(Struct, frozen=True):
@@ -28,3 +28,7 @@ class SessionNotes:
         self.changes = 0  #: grows with each change that is not undone before the session closes
         self.blanks: dict[str, str] = {}  #: by task uid: the blank for its name, in texts that serve for several jobs
         self.went_by_clock = False  #: whether something was tried whose outcome depends on time or turns
+
+    def name_of(self, task: Task) -> str:
+        """The name of a task, for texts; a blank if the text serves for all jobs that are like the task's job."""
+        return self.blanks.get(task.uid, task.name)

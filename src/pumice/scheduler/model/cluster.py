@@ -55,6 +55,7 @@ class Cluster(KeptSums):
         self._indexes: dict[type[Index], Index] = {}  #: updated with each move that filters see
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
+        self.cycles = 0  #: how many have decided, and so have seen what had changed
         self._on_unknown_nodes: dict[str, dict[str, Task]] = {}  #: tasks whose node is not known (yet), by its name
         self.dimensions.widened.append(self._widen)
 
@@ -423,6 +424,7 @@ class Cluster(KeptSums):
 
     def forget_changes(self) -> None:
         """Begin a new log and a new set of changed jobs. Called when a session has closed. The next session refreshes the sums."""
+        self.cycles += 1
         self.changed.clear()
         self.log.clear()
 

@@ -5,16 +5,27 @@ its estimate is expected to end after one more minute, then two more, then four.
 `PlannedByHistory` the usual run of similar pods (`past_runs.py`), if that is less.
 """
 
+from collections.abc import Mapping
 from math import inf, log2
-from typing import Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import Index, Job, Rows, Table, Task, Vector, status
+from pumice.scheduler.model import Cluster, Index, Job, Rows, Table, Task, Vector, status
 from pumice.scheduler.placement.past_runs import PastRuns
 
 FIRST_STEP_S = 60.0  #: the first extension of a pod that outlives its estimate; each further one is twice as long
+
+
+class Cycle(Protocol):
+    """What is asked of a cycle."""
+
+    now: float
+
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def moves(self) -> Mapping[Task, Any]: ...  # the tasks that it has moved
 
 
 class PlannedEnds(Index):
@@ -75,15 +86,15 @@ class PlannedEnds(Index):
         slots = self._slots.items()
         return {uid: (float(self._times[slot]), int(self._rows[slot]), self._amounts[slot].tolist()) for uid, slot in slots}
 
-    def to_come(self, session: Session, unknown: float) -> tuple[Vector, Rows, Table]:
+    def to_come(self, cycle: Cycle, unknown: float) -> tuple[Vector, Rows, Table]:
         """All expected changes: when, on which rows, and how much more room there is from then on [r, change], of all resources that have
         a name. `unknown`: the seconds that a pod without an estimate is expected to run."""
-        now, named = session.now, len(self.cluster.dimensions.names)
+        now, named = cycle.now, len(self.cluster.dimensions.names)
         slots = np.flatnonzero(self._times < inf)
         times, rows, amounts = self._times[slots], self._rows[slots], self._amounts[slots, :named]
         for late in np.flatnonzero(times <= now).tolist():
             times[late] = _extended(float(times[late]), now)
-        evicted = (task for task in session.moves if task.evicted and task.node >= 0)  # indexes do not see them
+        evicted = (task for task in cycle.moves if task.evicted and task.node >= 0)  # indexes do not see them
         others = [(end, task) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, now, unknown)) < inf]
         if others:
             times, rows = np.append(times, [end for end, _ in others]), np.append(rows, [task.node for _, task in others])

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import EPSILON, Mask, Rows, Table, Vector
-from pumice.scheduler.placement.planned_ends import PlannedEnds
+from pumice.scheduler.placement.planned_ends import Cycle, PlannedEnds
 
 Usage = tuple[tuple[int, int, float], ...]  #: column, row and amount of each part
 
@@ -46,15 +45,15 @@ class Promise(NamedTuple):
 class Timetable:
     """Free room over time, node by node: what is idle now, and how that changes."""
 
-    def __init__(self, session: Session, ends: PlannedEnds, unknown: float, promised: Sequence[tuple[Promise, float]] = ()) -> None:
+    def __init__(self, cycle: Cycle, ends: PlannedEnds, unknown: float, promised: Sequence[tuple[Promise, float]] = ()) -> None:
         """`unknown`: the seconds that a pod without an estimate is expected to run. `promised`: promises with the lengths of their runs."""
-        idle = session.nodes.idle[: len(session.cluster.dimensions.names)]  # all that have a name
-        self._now, self._count = session.now, idle.shape[1]
+        idle = cycle.cluster.nodes.idle[: len(cycle.cluster.dimensions.names)]  # all that have a name
+        self._now, self._count = cycle.now, idle.shape[1]
         self._less = sorted(promise.start for promise, _ in promised)  #: the instants at which room is taken
         self._free: dict[int, Table] = {}  #: the room free from now on, by the number of times that room is taken meanwhile
         self._most: tuple[Vector, Table, bool] | None = None  #: for `is_earliest`, until something changes
         at_first = np.full(self._count, self._now), np.arange(self._count), np.zeros_like(idle)
-        parts = zip(at_first, ends.to_come(session, unknown), _changes(promised, len(idle)), strict=True)
+        parts = zip(at_first, ends.to_come(cycle, unknown), _changes(promised, len(idle)), strict=True)
         times, rows, amounts = (np.concatenate(each, axis=-1) for each in parts)
         order = np.lexsort((times, rows))
         times, rows = times[order], rows[order]

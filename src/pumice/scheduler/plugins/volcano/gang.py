@@ -8,16 +8,14 @@ Where it is configured the action `giveback` runs last (actions/giveback.py).
 
 from typing import Any
 
-from pumice.scheduler.framework.decisions import GANG_READY, GroupCondition
+from pumice.scheduler.framework.decisions import GANG_READY
 from pumice.scheduler.framework.hook_answers import (
     NOT_ENOUGH_PODS_OF_TASK,
-    NOT_ENOUGH_RESOURCES,
     NOT_ENOUGH_TASKS,
-    UNSCHEDULABLE,
     Refusal,
     Vote,
 )
-from pumice.scheduler.framework.job_status import fit_error
+from pumice.scheduler.framework.job_status import fit_error, not_ready
 from pumice.scheduler.framework.moved_jobs import MovedJobs
 from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.plugin import Plugin
@@ -28,6 +26,7 @@ from pumice.scheduler.model import Job, SubJob, Task, status
 class Gang(Plugin):
     name = "gang"
     reads_only_state = True
+    plain_in_line = True
 
     def open(self, session: Session) -> None:
         super().open(session)
@@ -120,14 +119,10 @@ class Gang(Plugin):
             if job.is_ready:
                 session.conditions[job.uid] = GANG_READY
             elif not _only_leaving(job):
-                session.conditions[job.uid] = GroupCondition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, self._complaint(session, job))
-
-    def _complaint(self, session: Session, job: Job) -> str:
-        tried = session.last_try.keys() & job.pending.keys()
-        found = sum(1 for uid in tried if session.last_try[uid].status & status.ALLOCATED_ALL)
-        missing = job.min_member - (job.ready_count + found)
-        why = session.states[job.uid] = fit_error(session, job) if session.observer.reads_reasons else ""
-        return f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {why}"
+                tried = session.last_try.keys() & job.pending.keys()
+                found = sum(1 for uid in tried if session.last_try[uid].status & status.ALLOCATED_ALL)
+                why = session.states[job.uid] = fit_error(session, job) if session.observer.reads_reasons else ""
+                session.conditions[job.uid] = not_ready(job, found, why)
 
     @staticmethod
     def _enough_subgroups(job: Job, counts: Any) -> bool:

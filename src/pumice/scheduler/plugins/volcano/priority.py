@@ -17,6 +17,7 @@ TO_BE_PLACED = status.PENDING | status.PIPELINED | status.ALLOCATED
 class Priority(Plugin):
     name = "priority"
     reads_only_state = True
+    plain_in_line = True
 
     def open(self, session: Session) -> None:
         super().open(session)

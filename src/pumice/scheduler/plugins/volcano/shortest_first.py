@@ -13,6 +13,7 @@ class ShortestFirst(Plugin):
     name = "shortest-first"
     tunable = True
     reads_only_state = True
+    plain_in_line = True
 
     def class_key(self, job: Job) -> float | None:
         return job.estimate
