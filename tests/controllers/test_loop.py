@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import pytest
 from hypothesis import given, strategies as st
 
-from pumice.api import kinds
+from pumice.api import Object, kinds
 from pumice.api.json_objects import Key, difference, merged
 from pumice.controllers.controller import Lister, ObjectChange, Result, its_controller, itself, result
 from pumice.controllers.in_memory import Memory
@@ -78,19 +78,23 @@ def test_why_a_pod_waits_concerns_no_controller_but_all_else_does() -> None:
         def __init__(self) -> None:
             self.watches = {kinds.POD: its_controller(kinds.REPLICA_SET)}
 
-    def asked(differs: dict[str, object], spec: dict[str, object] | None = None, owners: list[object] | None = None) -> list[str]:
+    def asked(differs: dict[str, object], spec: dict[str, object] | None = None, owners: list[Object] | None = None) -> list[str]:
         pod = plain_pod("p") | {"status": {"phase": "Pending"}}
         pod["metadata"] |= {"ownerReferences": owners or []}
         work = KeyQueue([Pods(), Owners()])
-        work.observe([ObjectChange(pod, pod | {"spec": spec or pod["spec"], "status": {"phase": "Pending"} | differs})], Memory())
+        work.observe([ObjectChange(pod, pod | {"spec": spec or pod["spec"], "status": {"phase": "Pending"} | differs})], Memory(owner_sets))
         return [found.controller.name for found in iter(lambda: work.pop(0), None)]
 
+    owner_sets: list[Object] = []
     waits, ready = {"type": "PodScheduled", "status": "False"}, {"type": "Ready", "status": "True"}
     assert asked({"conditions": [waits], "nominatedNodeName": "a"}) == []
     assert asked({"conditions": [waits, ready]}) == asked({"phase": "Running"}) == asked({"podIP": "10.0.0.1"}) == ["counting"]
     assert asked({"conditions": [waits]}, spec={"nodeName": "a"}) == ["counting"]
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "uid": "o", "controller": True}
+    assert asked({"conditions": [waits]}, owners=[owner]) == ["counting"]  # there is no ReplicaSet
+    owner_sets.append(kinds.new(kinds.REPLICA_SET, "default", "another"))
     assert asked({"conditions": [waits]}, owners=[owner]) == ["counting", "owners"]
+    assert asked({"podIP": "10.0.0.1"}) == ["counting"]  # it concerns no owners
 
 
 def test_a_later_key_comes_when_it_is_due_at_the_earliest_time_asked_for() -> None:

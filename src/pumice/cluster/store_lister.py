@@ -8,12 +8,14 @@ nobody else learns at once of an object and of what a controller has made of it.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
-from pumice.api import Object, key_of
+from pumice.api import Key, Object
 from pumice.api.kinds import kind_of
 from pumice.cluster.apiserver import Store
 from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.controllers.controller import ObjectChange
 from pumice.controllers.key_index import IndexedLister
+
+_UNSEEN = ("events",)  #: storages at which no controller looks, and which have many objects
 
 
 class StoreLister(IndexedLister):
@@ -26,9 +28,9 @@ class StoreLister(IndexedLister):
         self._storages: dict[str, str] = {}  #: kind to the storage of its objects
         self._revision = -1  #: the revision of the table of kinds from which `_storages` was made
         for storage, kind_storage in store.storage.kind_storages.items():
-            for key in kind_storage.keys:
-                self._on_write(storage, None, kind_storage.objects[key], 0)
-        store.storage.listen(self._written)
+            for key in kind_storage.keys if storage not in _UNSEEN else ():
+                self._note(Key(*key), ObjectChange(None, kind_storage.objects[key]), 0)
+        store.storage.listen(self._on_write)
         store.storage.on_publish.append(self._wake)
 
     # What controllers look up
@@ -74,15 +76,13 @@ class StoreLister(IndexedLister):
         if self.wake is not None and self._versions and self._versions[0] <= self.store.storage.published:
             self.wake()
 
-    def _written(self, storage: str, event: WatchEvent) -> None:
-        self._on_write(storage, event.previous, None if event.type == "DELETED" else event.object, event.resource_version)
+    def _on_write(self, storage: str, event: WatchEvent) -> None:
+        if storage not in _UNSEEN:
+            change = ObjectChange(event.previous, None if event.type == "DELETED" else event.object)
+            self._note(Key(*event.key), change, event.resource_version)
 
-    def _on_write(self, storage: str, old: Object | None, new: Object | None, version: int) -> None:
-        if storage == "events":  # no controller looks at events, and there are many of them
-            return
-        change = ObjectChange(old, new)
-        seen = change.object
-        self._index.changed(kind_of(seen), key_of(seen), old, new)
+    def _note(self, key: Key, change: ObjectChange, version: int) -> None:
+        self._index.changed(kind_of(change.object), key, *change)
         self._changes.append(change)
         self._versions.append(version)
         if len(self._changes) == 1:

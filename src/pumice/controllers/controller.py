@@ -39,6 +39,8 @@ class Lister(Protocol):
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None: ...
 
+    def has_any(self, kind: str) -> bool: ...
+
     def all(self, kind: str, namespace: str | None = None) -> Iterable[Object]:
         """All objects of a kind, or its objects in one namespace. An unknown kind has no objects."""
         ...
@@ -58,6 +60,10 @@ class Lister(Protocol):
 
 
 EVERY = "*"  #: in `watches`: changes of all kinds
+
+
+_WAITING = {"nominatedNodeName": None, "conditions": None}  #: fields that say why a pod waits, left out of a comparison
+_VERSION = {"resourceVersion": None}
 
 
 class _States(NamedTuple):
@@ -92,7 +98,9 @@ class ObjectChange(_States):
     def concerns_owners(self) -> bool:
         """Whether the object has or had owners, or might get one."""
         old, new = self
-        return bool((old is not None and owners_of(old)) or (new is not None and owners_of(new)) or self.is_adoptable)
+        if (old is not None and owners_of(old)) or (new is not None and owners_of(new)):
+            return True
+        return new is not None and (old is None or labels_of(old) != labels_of(new))
 
     @property
     def is_of_interest(self) -> bool:
@@ -103,8 +111,8 @@ class ObjectChange(_States):
         before, after = status_of(old), status_of(new)
         return (
             before.get("phase") != after.get("phase")
-            or _lasting(before, "nominatedNodeName", "conditions") != _lasting(after, "nominatedNodeName", "conditions")
-            or _lasting(old["metadata"], "resourceVersion") != _lasting(new["metadata"], "resourceVersion")
+            or {**before, **_WAITING} != {**after, **_WAITING}
+            or {**old["metadata"], **_VERSION} != {**new["metadata"], **_VERSION}
             or _other_conditions(before) != _other_conditions(after)
         )
 
@@ -115,10 +123,6 @@ class ObjectChange(_States):
         if new is None or controller_of(new) is not None:
             return False
         return old is None or controller_of(old) is not None or labels_of(old) != labels_of(new)
-
-
-def _lasting(part: Object, *but: str) -> Object:
-    return {key: value for key, value in part.items() if key not in but}
 
 
 def _other_conditions(status: Object) -> list[Object]:
@@ -137,10 +141,13 @@ NOTHING = Result()
 KeysOf = Callable[[ObjectChange, Lister], Iterable[Hashable]]
 
 
-class OfOwners:
-    """A function to keys of owners only: nobody asks it about a change that concerns none."""
+class Among:
+    """A function to keys of objects of one kind: nobody asks it while there are none. With `owners`, nor about a change that concerns no
+    owners."""
 
-    def __init__(self, keys_of: KeysOf) -> None:
+    def __init__(self, kind: str, keys_of: KeysOf, *, owners: bool = False) -> None:
+        self.kind = kind
+        self.owners = owners
         self._keys_of = keys_of
 
     def __call__(self, change: ObjectChange, lister: Lister) -> Iterable[Hashable]:
@@ -203,7 +210,7 @@ def itself(change: ObjectChange, lister: Lister) -> Iterable[Key]:
 
 def its_controller(kind: str) -> KeysOf:
     """A function from a change to the keys of the objects of this kind that control, or controlled, the changed object."""
-    return OfOwners(lambda change, lister: sorted(change.controllers.get(kind, ())))
+    return Among(kind, lambda change, lister: sorted(change.controllers.get(kind, ())), owners=True)
 
 
 def all_of(kind: str) -> KeysOf:

@@ -3,10 +3,11 @@
 The store that keeps the objects passes every change to the index. The index holds keys, never objects.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 from pumice.api import Key, Object
-from pumice.api.json_objects import controller_of, field, labels_of, owners_of, spec_of
+from pumice.api.json_objects import controller_of, field, labels_of, owners_of
 from pumice.controllers.controller import ADOPTABLE, INDEXED, LABELS, RARE
 
 IndexKey = tuple[str, Key]  #: kind and key of an object
@@ -16,6 +17,7 @@ class KeyIndex:
     """An index of keys: by the value of a field, by owner, and those of objects without a controller."""
 
     def __init__(self) -> None:
+        self.numbers: Counter[str] = Counter()  #: of objects, by kind
         self._by_field: dict[tuple[str, str], dict[str, dict[Key, None]]] = {}
         self._owned: dict[str, dict[IndexKey, None]] = {}  #: by the uid of the owner
         self._strays: dict[tuple[str, str], dict[Key, None]] = {}  #: by kind and namespace
@@ -33,8 +35,10 @@ class KeyIndex:
         return [(kind, key) for key in sorted(self._strays.get((kind, namespace), ()))]
 
     def changed(self, kind: str, key: Key, old: Object | None, new: Object | None) -> None:
-        for path in INDEXED.get(kind, ()) if old is None or new is None or _may_move(old, new) else ():
-            self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
+        self.numbers[kind] += (new is not None) - (old is not None)
+        if old is None or new is None or _may_move(old, new):
+            for path in INDEXED.get(kind, ()):
+                self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
         before, after = owners_of(old) if old else [], owners_of(new) if new else []
         if old is None or new is None or before != after:
             self._index_owners((kind, key), before, after)
@@ -79,6 +83,9 @@ class IndexedLister:
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         raise NotImplementedError
 
+    def has_any(self, kind: str) -> bool:
+        return self._index.numbers[kind] > 0
+
     def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
         return self._found(self._index.with_value(kind, path, value))
 
@@ -95,7 +102,7 @@ class IndexedLister:
 
 def _may_move(old: Object, new: Object) -> bool:
     """Whether a field by which an object is found may differ."""
-    return spec_of(old) is not spec_of(new) or labels_of(old) != labels_of(new)
+    return old.get("spec") is not new.get("spec") or old["metadata"].get("labels") != new["metadata"].get("labels")
 
 
 def _indexed(subject: Object | None, path: str) -> str | None:

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from pumice.api.kinds import POD, kind_of
-from pumice.controllers.controller import EVERY, Controller, KeysOf, Lister, ObjectChange, OfOwners
+from pumice.controllers.controller import EVERY, Among, Controller, KeysOf, Lister, ObjectChange
 
 
 class QueuedKey(NamedTuple):
@@ -50,13 +50,14 @@ class KeyQueue:
 
     def observe(self, changes: Iterable[ObjectChange], lister: Lister) -> None:
         """Queue the keys that these changes touch."""
+        asked: dict[tuple[str, bool], list[tuple[Controller, KeysOf]]] = {}  #: by kind, and whether the change concerns owners
         for change in changes:
             concerns_owners, kind = change.concerns_owners, kind_of(change.object)
-            is_quiet = kind == POD and not concerns_owners and not change.is_of_interest
-            watchers = () if is_quiet else self._watchers.get(kind, ())
-            for controller, keys_of in (*watchers, *self._watchers.get(EVERY, ())):
-                if not concerns_owners and type(keys_of) is OfOwners:
-                    continue
+            if kind == POD and not concerns_owners and not change.is_of_interest:
+                kind = EVERY
+            if (kind, concerns_owners) not in asked:
+                asked[kind, concerns_owners] = self._asked(kind, concerns_owners, lister)
+            for controller, keys_of in asked[kind, concerns_owners]:
                 try:
                     keys = tuple(keys_of(change, lister))
                 except Exception:
@@ -64,6 +65,15 @@ class KeyQueue:
                     continue
                 for key in keys:
                     self.add(controller, key)
+
+    def _asked(self, kind: str, concerns_owners: bool, lister: Lister) -> list[tuple[Controller, KeysOf]]:
+        """Who is asked about changes of a kind; of the kind EVERY, those who are asked about all changes."""
+        return [
+            (controller, keys_of)
+            for each in dict.fromkeys((kind, EVERY))
+            for controller, keys_of in self._watchers.get(each, ())
+            if type(keys_of) is not Among or (lister.has_any(keys_of.kind) and (concerns_owners or not keys_of.owners))
+        ]
 
     def add(self, controller: Controller, key: Hashable) -> None:
         if (controller.name, key) not in self._waiting:

@@ -13,7 +13,7 @@ from pumice.api.integers import integer
 from pumice.api.json_objects import annotations_of, condition, controlled_by, controller_of, copied, created_at, terminating
 from pumice.api.kinds import kind_of
 from pumice.controllers import pod_bursts
-from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, itself, result
+from pumice.controllers.controller import NOTHING, Among, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.owned_pods import active, claim, its_claimants, pods_of, revision_of
 from pumice.controllers.kubernetes.rolling_update import Size, grown, limits, shrunk
 from pumice.controllers.writes import Create, Emit, Write, delete, patch, status_change
@@ -91,7 +91,7 @@ class Deployments:
 
     def __init__(self) -> None:
         watched: dict[str, KeysOf] = {kinds.DEPLOYMENT: itself, kinds.REPLICA_SET: its_claimants(kinds.DEPLOYMENT)}
-        self.watches = {**watched, kinds.POD: _pod_gone}
+        self.watches: dict[str, KeysOf] = {**watched, kinds.POD: Among(kinds.DEPLOYMENT, _pod_gone)}
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)

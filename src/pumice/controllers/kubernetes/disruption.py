@@ -10,7 +10,7 @@ from pumice.api import Key, Object, instant, key_of, kinds, name_of, namespace_o
 from pumice.api.json_objects import condition, controller_of, labels_of, terminating
 from pumice.api.kinds import kind_of
 from pumice.api.selectors import label_selector, matches
-from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
+from pumice.controllers.controller import NOTHING, Among, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.owned_pods import ENDED, phase, ready, share
 from pumice.controllers.writes import status_change
 
@@ -22,7 +22,7 @@ class DisruptionBudgets:
     name = "disruption"
 
     def __init__(self) -> None:
-        self.watches = {kinds.DISRUPTION_BUDGET: itself, kinds.POD: _budgets_over}
+        self.watches: dict[str, KeysOf] = {kinds.DISRUPTION_BUDGET: itself, kinds.POD: Among(kinds.DISRUPTION_BUDGET, _budgets_over)}
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pumice.api import Key, Object, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.json_objects import labels_of, terminating
-from pumice.controllers.controller import Lister, ObjectChange, Result, itself, result
+from pumice.controllers.controller import Among, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.owned_pods import ENDED, phase, ready
 from pumice.controllers.writes import Create, Write, change, delete
 
@@ -25,7 +25,12 @@ class ServiceEndpoints:
     name = "endpoint"
 
     def __init__(self) -> None:
-        self.watches = {kinds.SERVICE: itself, kinds.POD: _services_over, ENDPOINTS: itself, SLICE: _service_of}
+        self.watches: dict[str, KeysOf] = {
+            kinds.SERVICE: itself,
+            kinds.POD: Among(kinds.SERVICE, _services_over),
+            ENDPOINTS: itself,
+            SLICE: _service_of,
+        }
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)

@@ -25,7 +25,7 @@ from pumice.api.json_objects import (
     terminating,
 )
 from pumice.api.selectors import Selector, label_selector, matches
-from pumice.controllers.controller import KeysOf, Lister, ObjectChange, OfOwners
+from pumice.controllers.controller import Among, KeysOf, Lister, ObjectChange
 from pumice.controllers.writes import Patch, Write, patch
 
 ENDED = ("Succeeded", "Failed")
@@ -183,4 +183,4 @@ def its_claimants(kind: str) -> KeysOf:
             found = found | {key_of(owner) for owner in owners if (selector := selector_of(owner)) and matches(selector, labels)}
         return sorted(found)
 
-    return OfOwners(keys)
+    return Among(kind, keys, owners=True)

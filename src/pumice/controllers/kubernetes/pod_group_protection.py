@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from pumice.api import Key, Object, kinds, namespace_of, spec_of, uid_of
 from pumice.api.annotations import GROUP_PROTECTION
 from pumice.api.json_objects import finalizers_of, owners_of, terminating
-from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, itself, result
+from pumice.controllers.controller import NOTHING, Among, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.owned_pods import ENDED, phase
 from pumice.controllers.writes import delete, patch
 
@@ -25,7 +25,7 @@ class PodGroupProtection:
     name = "podgroup-protection"
 
     def __init__(self) -> None:
-        self.watches: Mapping[str, KeysOf] = {GROUP: itself, kinds.POD: _its_group}
+        self.watches: Mapping[str, KeysOf] = {GROUP: itself, kinds.POD: Among(GROUP, _its_group)}
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)

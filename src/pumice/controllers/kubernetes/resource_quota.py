@@ -6,7 +6,7 @@ from pumice.api import Key, Object, key_of, kinds, namespace_of, spec_of, status
 from pumice.api.json_objects import terminating
 from pumice.api.kinds import kind_of
 from pumice.api.resource_quota import used, written
-from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
+from pumice.controllers.controller import NOTHING, Among, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.writes import status_change
 
 COUNTED = {
@@ -32,7 +32,8 @@ class ResourceQuotas:
     name = "resourcequota"
 
     def __init__(self) -> None:
-        self.watches = {**dict.fromkeys(COUNTED, _quotas_around), kinds.RESOURCE_QUOTA: itself}
+        self.watches: dict[str, KeysOf] = dict.fromkeys(COUNTED, Among(kinds.RESOURCE_QUOTA, _quotas_around))
+        self.watches[kinds.RESOURCE_QUOTA] = itself
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)

@@ -148,7 +148,7 @@ class CustomKinds:
         for key, obj in list(kind_storage.objects.items()):
             if obj["apiVersion"] == kind.api_version:
                 body = {field: value for field, value in obj.items() if field not in ("apiVersion", "kind", "metadata")}
-                settled = settle(schema, body, "", Findings())
+                settled = settle(schema, body, "", Findings(checks=False))
                 if settled != body:
                     kind_storage.objects[key] = {**settled, **{field: obj[field] for field in ("apiVersion", "kind", "metadata")}}
 

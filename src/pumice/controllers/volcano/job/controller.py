@@ -14,7 +14,7 @@ from msgspec import Struct
 from pumice.api import Key, Object, annotations as key, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.json_objects import annotations_of, controller_of, terminating
 from pumice.api.plural import plural
-from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
+from pumice.controllers.controller import NOTHING, Among, KeysOf, Lister, ObjectChange, Result, result
 from pumice.controllers.pod_bursts import MOST_WAITING, REASON, burst, room
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.volcano.job import event, spec, state, vcjob_status
@@ -155,9 +155,9 @@ class Jobs:
         self._key_pairs = SpareKeyPairs(key_pairs)
         self.most_waiting = most_waiting
         self.max_failures = max_failures
-        self.watches = {
+        self.watches: dict[str, KeysOf] = {
             kinds.JOB: event.from_job,
-            kinds.POD: event.from_pod,
+            kinds.POD: Among(kinds.JOB, event.from_pod),
             kinds.POD_GROUP: event.from_group,
             kinds.QUEUE: event.from_queue,
             kinds.CLAIM: event.from_claim,
