@@ -5,12 +5,21 @@ The store that keeps the objects passes every change to the index. The index hol
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
+from typing import Any
 
 from pumice.api import Key, Object
-from pumice.api.json_objects import controller_of, field, labels_of, owners_of
+from pumice.api.json_objects import controller_of, owners_of
 from pumice.controllers.controller import ADOPTABLE, INDEXED, LABELS, RARE
 
 IndexKey = tuple[str, Key]  #: kind and key of an object
+
+
+#: by field: the steps to it
+_WAYS = {
+    path: ["metadata", "labels", path.removeprefix(LABELS)] if path.startswith(LABELS) else path.split(".")
+    for path in chain.from_iterable(INDEXED.values())
+}
 
 
 class KeyIndex:
@@ -107,7 +116,7 @@ def _may_move(old: Object, new: Object) -> bool:
 
 def _indexed(subject: Object | None, path: str) -> str | None:
     """The value by which an object is found; None if it cannot be found by this field."""
-    if subject is None:
-        return None
-    found = labels_of(subject).get(path.removeprefix(LABELS)) if path.startswith(LABELS) else field(subject, path)
-    return str(found) if found else None if path in RARE else ""
+    found: Any = subject
+    for step in _WAYS[path]:
+        found = found.get(step) if isinstance(found, dict) else None
+    return None if subject is None else str(found) if found else None if path in RARE else ""

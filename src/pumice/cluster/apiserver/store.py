@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec.json import encode
+from msgspec.json import decode, encode
 
 from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector
@@ -30,6 +30,7 @@ from pumice.cluster.apiserver.admission.webhooks import MUTATING, VALIDATING, We
 from pumice.cluster.apiserver.decoding import Misshaped, schema_causes, shaped
 from pumice.cluster.apiserver.discovery import VERSION
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
+from pumice.cluster.apiserver.known_specs import CompletedSpec, KnownSpecs
 from pumice.cluster.apiserver.metadata import (
     check_head,
     check_version,
@@ -53,7 +54,6 @@ from pumice.cluster.apiserver.strategies import default, strategy_of
 from pumice.cluster.apiserver.validation import handwritten_rules
 from pumice.cluster.apiserver.validation.field_rules import Causes, compact, invalid
 from pumice.cluster.apiserver.validation.gated_fields import drop_disabled
-from pumice.cluster.apiserver.validation.right_specs import RightSpecs
 
 Done = TypeVar("Done")
 
@@ -99,7 +99,8 @@ class Store:
         self.webhooks = Webhooks(self)
         self.policies = Policies(self)
         self.before_read: dict[str, Callable[[], None]] = {}  #: by storage: what writes objects that only their readers need
-        self._right_specs = RightSpecs()
+        self._right_specs = KnownSpecs[bool]()
+        self._completed_specs = KnownSpecs[CompletedSpec]()
         self.storage.listen(self.custom_kinds.on_write)
         self.storage.listen(self.collector.on_write)
         self.storage.listen(self.services.on_write, SERVICES, IP_ADDRESSES)
@@ -221,17 +222,31 @@ class Store:
     def _created(self, kind: ServedKind, obj: Object, namespace: str, options: WriteOptions) -> Object:
         if "create" not in kind.verbs:
             raise status.method_not_allowed("create")
-        obj = self._taken(kind, obj, namespace, options)
+        stated = obj.get("spec")
+        spec = encode(stated) if kind.storage == "pods" else b""
+        known = self._completed_specs.get(spec)
+        obj = self._taken(kind, obj, namespace, options, _NOTHING if known is None else {"spec": stated})
         namespace = (namespace or obj["metadata"].get("namespace") or "default") if kind.namespaced else ""
         shown, kind = kind, kind.stored_as or kind
         now = self.now()
         uid = self.attempt.uid if self.attempt is not None and self.attempt.uid else self.new_uid()
         name = set_identity(kind, obj, namespace, uid, now)
-        drop_disabled(kind.shape, obj, None, kind.gates)
-        strategy_of(kind).begin(obj)
-        default(kind, obj)
+        if known is None:
+            is_whole = obj.get("spec") is stated
+            drop_disabled(kind.shape, obj, None, kind.gates)
+            strategy_of(kind).begin(obj)
+            default(kind, obj)
+            if spec and is_whole:
+                known = CompletedSpec(encode(obj["spec"]), obj["status"]["qosClass"])
+                self._completed_specs.add(spec, known)
+        else:
+            obj["spec"] = decode(known.json)
+            strategy_of(kind).begin(obj)
+            obj["status"]["qosClass"] = known.quality
         if options.tracked and "managedFields" not in obj["metadata"]:
-            note_create(kind, obj, options.manager, now)
+            fields = note_create(kind, obj, options.manager, now, {"spec": known.fields} if known and known.fields else {})
+            if known is not None:
+                known.fields = fields.get("f:spec")
         warnings = [] if options is _DEFAULT else options.warnings
         review = AdmissionAttributes("CREATE", kind, namespace, name, "", obj, None, options.user, options.dry_run, warnings)
         if kind.namespaced and self.find("namespaces", "", namespace) is None:
@@ -420,10 +435,10 @@ class Store:
             review.warnings.extend(deduplicate_owners(obj["metadata"]))
             causes += metadata_causes(kind, obj["metadata"], None if old is None else old["metadata"])
         spec = impersonal(obj) if old is None and kind.storage == "pods" else b""
-        if not spec or spec not in self._right_specs:
+        if not spec or not self._right_specs.get(spec):
             causes += self._causes(kind, obj, review)
             if spec and not causes:
-                self._right_specs.add(spec)
+                self._right_specs.add(spec, True)
         if causes:
             raise kind.invalid(review.name, list(dict.fromkeys(causes)))
         if obj is not review.obj:

@@ -307,9 +307,10 @@ class SharedFields:
         self._written: dict[frozenset[Path], Object] = {}
         self._read: dict[int, tuple[Object, frozenset[Path]]] = {}  #: by the id of the `fieldsV1`
 
-    def of(self, shape: Shape | None, obj: Object) -> Object:
-        """The `fieldsV1` of an object: the same as `write` returns for the paths of its leaves."""
-        fields = self._part("f", self._below(shape, _owned(obj)))
+    def of(self, shape: Shape | None, obj: Object, known: Object | None = None) -> Object:
+        """The `fieldsV1` of an object: the same as `write` returns for the paths of its leaves. Those of some of its fields are known."""
+        known, owned = known or {}, _owned(obj)
+        fields = self._part("f", self._below(shape, {key: item for key, item in owned.items() if key not in known}) | known)
         return fields if id(fields) in self._read else self._keep(fields, frozenset(from_fields(fields)))
 
     def write(self, paths: frozenset[Path]) -> Object:
@@ -376,13 +377,15 @@ def _merged(first: Object, second: Object) -> Object:
 _SHARED = SharedFields(200_000)
 
 
-def note_create(kind: ServedKind, obj: Object, manager_name: str, now: float) -> None:
-    """Make the manager that creates an object the owner of all its fields, except its status. Changes `obj`."""
+def note_create(kind: ServedKind, obj: Object, manager_name: str, now: float, known: Object) -> Object:
+    """Make the manager that creates an object the owner of all its fields, except its status. Changes `obj`. Returns their `fieldsV1`, of
+    which parts are known."""
     stated = {key: value for key, value in obj.items() if key != "status" or not kind.has_status}
-    fields = _SHARED.of(kind.shape, stated)
+    fields = _SHARED.of(kind.shape, stated, known)
     if fields:
         manager = Manager(manager_name or "unknown", "Update")
         obj["metadata"]["managedFields"] = [_entry(manager, kind.api_version, rfc3339(now), fields)]
+    return fields
 
 
 def note_update(kind: ServedKind, obj: Object, old: Object, manager_name: str, now: float, subresource: str = "") -> None:
