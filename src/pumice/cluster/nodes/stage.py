@@ -149,7 +149,7 @@ def _noted_law(text: str) -> Any:
 
 
 def _is_noted(law: Any) -> bool:
-    return isinstance(law, Mapping) and set(law) == {"annotation"}
+    return isinstance(law, dict) and law.keys() == {"annotation"}
 
 
 def _delay_s(law: Any, chance: float) -> float:

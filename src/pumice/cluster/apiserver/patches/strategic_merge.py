@@ -38,14 +38,16 @@ def _merge_object(shape: Shape | None, live: Object, patch: Object) -> Object:
     retained = patch.get("$retainKeys")
     if isinstance(retained, list):
         result = {key: value for key, value in result.items() if key in retained}
+    is_directed = False
     for key, change in patch.items():
         if key.startswith("$"):
-            continue
-        if change is None:
+            is_directed = True
+        elif change is None:
             result.pop(key, None)
         else:
-            result[key] = _merge_value(_child(shape, key), result.get(key), change)
-    _apply_list_directives(shape, live, patch, result)
+            result[key] = _merge_value(_child(shape, key), result.get(key), change) if isinstance(change, dict | list) else change
+    if is_directed:
+        _apply_list_directives(shape, live, patch, result)
     return result
 
 

@@ -1,6 +1,7 @@
 """What labels, annotations and label selectors may be."""
 
 from collections.abc import Collection, Mapping
+from itertools import chain
 
 from pumice.api import Object
 from pumice.cluster.apiserver.validation.field_rules import Causes, compact, forbidden, invalid, required
@@ -22,7 +23,7 @@ def _faults(key: str, value: str) -> tuple[str, ...]:
 
 def annotation_causes(annotations: Mapping[str, str], place: str) -> Causes:
     found = [(place, f"Invalid value: {compact(key)}: {fault}") for key in annotations for fault in misnamed("label", key.lower())]
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    size = sum(map(len, map(str.encode, chain(annotations, annotations.values()))))
     return found if size <= _ANNOTATIONS_SIZE else [*found, (place, f"Too long: may not be more than {_ANNOTATIONS_SIZE} bytes")]
 
 
