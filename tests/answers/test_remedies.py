@@ -77,6 +77,14 @@ def test_the_list_has_every_kind_that_why_can_name() -> None:
     assert named_by_why() == {*LACKING, *UNADMITTED}
 
 
+def test_a_pod_that_names_no_podgroup_and_is_too_large_gets_both_remedies() -> None:
+    """The second one is about the PodGroup that the first one makes, so it cannot be tried alone."""
+    made, conf = cluster(node("n1").cpu(4), pod("waits").cpu(8)), policy("allocate", ("gang", "predicates"))
+    advice = [str(change) for change in why(made, conf, NOW, "pod/waits", advise=True).advice]
+    assert advice == ["create the PodGroup of pod/default/waits", "pods of 4 cpu"]
+    assert [option.change for option in whatif(made, conf, NOW, "pod/waits").options] == ["; ".join(advice)]
+
+
 @pytest.mark.parametrize("kind", UNADMITTED)
 def test_whatif_tries_what_no_cluster_with_webhooks_lacks(kind: str) -> None:
     conf = policy("enqueue, allocate, backfill", ("gang", "priority", "predicates"))

@@ -16,6 +16,7 @@ from pumice.answers.changes import Change, Gone, make_all, merged
 from pumice.answers.closed_nodes import PASSING
 from pumice.answers.outcome_of_cycles import course
 from pumice.answers.placed_pods import gone_pod, of_pods, running
+from pumice.answers.pod_changes import MakeGroup
 from pumice.answers.pods_to_come import is_promised, promise
 from pumice.answers.queue_admission import all_allowed
 from pumice.answers.queue_quota import largest_promises
@@ -138,6 +139,8 @@ class Asked:
         """These changes, which help together, without those that are not needed."""
         needed = changes
         for change in changes:
+            if isinstance(change, MakeGroup):
+                continue  # no pod starts without, and the others may be about this very PodGroup
             without = [each for each in needed if each is not change]
             if without and self._are_allowed(without) and self._with(subject, without) is None:
                 needed = without
