@@ -61,8 +61,9 @@ def test_rows_go_in_order_wherever_they_wait(monkeypatch: pytest.MonkeyPatch, ke
     assert gone == came
 
 
-def test_what_waits_or_is_counted_is_not_in_memory() -> None:
+def test_what_waits_or_is_counted_is_not_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of jobs that ended while the first one runs, and numbers."""
+    monkeypatch.setattr(rows_in_order, "MOST_KEPT", 100)
     rows, values, before = RowsInOrder(lambda row: None), Values(Spill()), 0
     tracemalloc.start()
     try:

@@ -1,17 +1,21 @@
 """Rows that come in any order, and are passed on in the order of their numbers, from 0 on.
 
-Early rows wait, a few in memory, the others on disk: a single job that runs for a month delays the file, but fills no memory.
+Early rows wait: the latest in memory, the others on disk, in blocks that are sorted. A single job that runs for a month delays the file,
+but fills no memory.
 """
 
-import struct
 from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
 
 import msgspec
 
 from pumice.simulate.spill import Row, Spill
 
 MOST_KEPT = 4096
-_PLACE = struct.Struct("<QQ")  #: position and length of a row; the length is 0 where no row was written
+BLOCK = 256  #: how many rows are written together
+
+_DECODER = msgspec.msgpack.Decoder(dict[int, tuple[Any, ...]])
 
 
 class RowsInOrder:
@@ -21,30 +25,32 @@ class RowsInOrder:
         self._sink = sink
         self._next = 0
         self._kept: dict[int, Row] = {}
-        self._written = 0  #: how many rows wait on disk
-        self._rows, self._places = Spill(), Spill()
+        self._read: dict[int, Row] = {}  #: the rest of blocks of which the first row has been passed on
+        self._blocks: list[tuple[int, int, int]] = []  #: those on disk, as a heap: number of the first row, position, length
+        self._spill = Spill()
 
     def add(self, number: int, row: Row) -> None:
+        self._kept[number] = row
         if number == self._next:
-            self._go(row)
-            while (following := self._take(self._next)) is not None:
-                self._go(following)
-        elif len(self._kept) < MOST_KEPT:
-            self._kept[number] = row
-        else:
-            data = msgspec.msgpack.encode(row)
-            self._places.put(_PLACE.size * number, _PLACE.pack(self._rows.add(data), len(data)))
-            self._written += 1
+            self._go()
+        elif len(self._kept) >= MOST_KEPT:
+            self._write()
 
-    def _go(self, row: Row) -> None:
-        self._sink(row)
-        self._next += 1
+    def _go(self) -> None:
+        """Pass on the rows that need not wait any longer."""
+        while True:
+            if self._blocks and self._blocks[0][0] == self._next:
+                _, begin, length = heappop(self._blocks)
+                self._read |= _DECODER.decode(self._spill.read(begin, length))
+            row = self._kept.pop(self._next, None) or self._read.pop(self._next, None)
+            if row is None:
+                return
+            self._sink(row)
+            self._next += 1
 
-    def _take(self, number: int) -> Row | None:
-        row = self._kept.pop(number, None)
-        if row is None and self._written:
-            begin, length = _PLACE.unpack(self._places.read(_PLACE.size * number, _PLACE.size).ljust(_PLACE.size, b"\0"))
-            if length:
-                self._written -= 1
-                row = msgspec.msgpack.decode(self._rows.read(begin, length), type=tuple)
-        return row
+    def _write(self) -> None:
+        numbers = sorted(self._kept)
+        for first in range(0, len(numbers), BLOCK):
+            data = msgspec.msgpack.encode({number: self._kept[number] for number in numbers[first : first + BLOCK]})
+            heappush(self._blocks, (numbers[first], self._spill.add(data), len(data)))
+        self._kept.clear()

@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Iterator
 from functools import cached_property
+from io import SEEK_END
 from math import ceil, floor
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -20,26 +21,18 @@ DIGIT = 16  #: bits of one digit
 
 
 class Spill:
-    def __init__(self) -> None:
-        self._end = 0
-
     @cached_property
     def _file(self) -> IO[bytes]:
         return _closed_with(self, TemporaryFile())
 
     def add(self, data: Any) -> int:
         """Append bytes, and return their position."""
-        begin = self._end
-        self.put(begin, data)
-        self._end += memoryview(data).nbytes
+        begin = self._file.seek(0, SEEK_END)
+        self._file.write(data)
         return begin
 
-    def put(self, begin: int, data: Any) -> None:
-        self._file.seek(begin)
-        self._file.write(data)
-
     def read(self, begin: int, count: int) -> bytes:
-        """The bytes from a position on; fewer, or none, where nothing was written."""
+        """The bytes from a position on."""
         self._file.seek(begin)
         return self._file.read(count)
 
