@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from pumice.scheduler.model import Task
 from pumice.simulate.workload import Amounts, Work, amounts_of, object_name, total_of
 
 P = TypeVar("P")
+
+
+def job_of(task: Task) -> str:
+    """The uid of the job whose pod this is, whether or not it has a PodGroup."""
+    return task.key.rpartition("-")[0]
 
 
 class Run(Generic[P]):
@@ -64,6 +70,10 @@ class Life:
             if self.work.slow:
                 left *= self.work.slow.get(int(name.rpartition("-")[2]), 1.0)
         return left
+
+    def run_of(self, uid: str) -> Run[Any] | None:
+        """The run of a pod; None if it does not run."""
+        return next((run for run in self.runs if uid in run.tasks), None)
 
     def amount(self, index: int) -> Amounts:
         """The resources that the job's pod of this number holds."""

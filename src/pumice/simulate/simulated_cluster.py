@@ -22,7 +22,7 @@ from pumice.scheduler.framework.job_status import phase_of
 from pumice.scheduler.framework.observer import SILENT, Reader
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Task, status
-from pumice.simulate.job_runs import Life, Run
+from pumice.simulate.job_runs import Life, Run, job_of
 from pumice.simulate.record import Record
 from pumice.simulate.waiting_reasons import Reasons
 from pumice.simulate.workload import Work, class_name, group_of, instant_text, pods_of, priority_class, queue
@@ -77,8 +77,7 @@ class SimulatedCluster:
         self._heap: list[tuple[float, Rank, int, Callable[[Any], None], Any]] = []
         self._serial = 0
         self._number = 0
-        self._lives: dict[str, Life] = {}  #: by pod uid, of jobs that have not ended
-        self._running: dict[str, Run[Task]] = {}  #: by pod uid
+        self._lives: dict[str, Life] = {}  #: by uid, of jobs that have not ended, in order of arrival
         self._reasons = Reasons(self._lives)
         self.skew_s = 0.0  #: how many seconds the scheduler's clock is ahead
         self._evicted = 0  #: pods
@@ -106,10 +105,9 @@ class SimulatedCluster:
             pass
         if self.now == -inf:
             return  # there was not a single job
-        left = {life.number: life for life in self._lives.values()}
-        for life in left.values():
+        for life in self._lives.values():
             self._reasons.settle(self.cluster.jobs.get(life.uid))
-        self.record.close([left[number] for number in sorted(left)])
+        self.record.close(self._lives.values())
 
     def step(self) -> bool:
         """Carry out all events of the next instant. Return whether there was one."""
@@ -171,7 +169,7 @@ class SimulatedCluster:
         cluster, created = self.cluster, instant_text(self._origin + work.submit)
         life = Life(self._number, work)
         self._number += 1
-        if life.uid in cluster.jobs:
+        if life.uid in self._lives:
             raise InputError(f"two jobs are called {work.name}; names must differ while both are there")
         if work.queue not in cluster.queues or cluster.queues[work.queue].wire is None:
             cluster.put("Queue", queue(work.queue))
@@ -179,6 +177,7 @@ class SimulatedCluster:
             cluster.put("PriorityClass", priority_class(work.priority))
         if work.is_grouped(self._grouped):
             cluster.put("PodGroup", group_of(work, created, owned=True))
+        self._lives[life.uid] = life
         self._unfinished += work.measured
         self._make_pods(life, created)
         self.record.submitted(life)
@@ -201,10 +200,8 @@ class SimulatedCluster:
     def _make_pods(self, life: Life, created: str, only: frozenset[str] | None = None) -> None:
         work = life.work
         for pod in pods_of(work, created, work.scheduler or self._scheduler, grouped=work.is_grouped(self._grouped)):
-            uid = pod.metadata.identity
-            if only is None or uid in only:
+            if only is None or pod.metadata.identity in only:
                 self.cluster.put("Pod", pod)
-                self._lives[uid] = life
                 self._unplaced += work.measured
 
     # -- what the scheduler decided
@@ -226,13 +223,12 @@ class SimulatedCluster:
         """Note that pods run, and since when."""
         together: dict[tuple[int, float, float], Run[Task]] = {}
         for task, since in starts:
-            life = self._lives[task.uid]
+            life = self._lives[job_of(task)]
             length = life.length(task.uid, task.name)
             run = together.get((life.number, length, since))
             if run is None:
                 run = together[life.number, length, since] = Run(life, {}, since, length)
             run.tasks[task.uid] = task
-            self._running[task.uid] = run
         for run in together.values():
             life = run.life
             first = life.start is None
@@ -259,8 +255,7 @@ class SimulatedCluster:
         life.unfinished -= len(run.tasks)
         life.runs.remove(run)
         self.record.stopped(life, run.tasks.values(), self.now - run.began, kept=self.now - run.began)
-        for uid, task in run.tasks.items():
-            del self._running[uid]
+        for task in run.tasks.values():
             task.ended = self._origin + self.now
         if life.unfinished:
             for task in run.tasks.values():
@@ -273,35 +268,33 @@ class SimulatedCluster:
 
     def _forget(self, life: Life) -> None:
         cluster, job = self.cluster, self.cluster.jobs.get(life.uid)
+        del self._lives[life.uid]
         if job is not None:
-            for uid in job.tasks:
-                del self._lives[uid]
             cluster.remove_job(job)
             return
-        for task in [cluster.tasks[life.uid + f"-{index}"] for index in range(life.pods)]:
-            del self._lives[task.uid]
-            cluster.remove("Pod", task.key)
+        for index in range(life.pods):
+            cluster.remove("Pod", f"{life.uid}-{index}")
 
     # -- evictions
 
     def _evict(self, eviction: Evict, gone: frozenset[str] = frozenset()) -> None:
         """Evict a pod, or its whole job if that cannot go on without it. `gone` are the uids of pods that need no time to end."""
-        run = self._running.get(eviction.task.uid)
-        if run is None:
+        life = self._lives[job_of(eviction.task)]
+        if life.run_of(eviction.task.uid) is None:
             return  # it was evicted with another pod of its job
-        life = run.life
         victims = [task for each in life.runs for task in each.tasks.values()] if life.work.restarts_whole else [eviction.task]
         for task in victims:
-            self._interrupt(task)
+            self._interrupt(life, task)
         self._evicted += len(victims)
         self.record.evicted(life, victims, eviction.action, eviction.beneficiary)
         leaves_s = 0.0 if all(task.uid in gone for task in victims) else self.habits.grace_s
         self.at(self.now + leaves_s, Rank.GONE, self._gone, (life, victims))
 
-    def _interrupt(self, task: Task) -> None:
+    def _interrupt(self, life: Life, task: Task) -> None:
         """End the work of a pod now. Its work since the last checkpoint is lost."""
-        run = self._running.pop(task.uid)
-        life, done = run.life, self.now - run.began
+        run = life.run_of(task.uid)
+        assert run is not None
+        done = self.now - run.began
         del run.tasks[task.uid]
         if not run.tasks:
             life.runs.remove(run)
@@ -326,7 +319,8 @@ class SimulatedCluster:
     @property
     def goes_on(self) -> bool:
         """Whether anything still happens apart from faults."""
-        return bool(self._running) or any(rank in (Rank.GONE, Rank.ARRIVAL) for _, rank, *_ in self._heap)
+        ahead = any(rank in (Rank.GONE, Rank.ARRIVAL) for _, rank, *_ in self._heap)
+        return ahead or any(life.runs for life in self._lives.values())
 
     def end_work(self) -> Callable[[], None] | None:
         """Let the scheduler decide nothing until the returned function is called. None if it is away already."""
@@ -350,8 +344,7 @@ class SimulatedCluster:
         lost = [*self.cluster.nodes.tasks[row].values()]
         gone = frozenset(task.uid for task in lost)
         for task in lost:
-            if task.uid in self._running:
-                self._evict(Evict(task, name, "", "node-fail"), gone)
+            self._evict(Evict(task, name, "", "node-fail"), gone)
         self.cluster.remove("Node", name)
         self.record.node("node-fail", name, self.cluster)
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 from pumice.scheduler.framework.decisions import Conclusion, Decisions, Waiting
 from pumice.scheduler.model import Job
-from pumice.simulate.job_runs import Life
+from pumice.simulate.job_runs import Life, job_of
 
 
 class Reasons:
-    """The reasons why jobs waited. `lives` holds the life of each existing pod's job, by pod uid."""
+    """The reasons why jobs waited. `lives` holds the life of each existing job, by uid."""
 
     def __init__(self, lives: Mapping[str, Life]) -> None:
         self._lives = lives
@@ -48,6 +48,6 @@ class Reasons:
             self._write(explaining.last_word(job))
 
     def _write(self, word: Waiting | None) -> None:
-        life = self._lives.get(word.task.uid) if word is not None else None
+        life = self._lives.get(job_of(word.task)) if word is not None else None
         if word is not None and life is not None and life.start is None:
             life.reason = word.message
