@@ -6,8 +6,9 @@ queue) has one call at a time; of the requests that wait for the same key only t
 
 A bind is repeated on the same node for as long as the server may have carried it out without our knowledge: to free its room, or to give
 the pod another node, before that is known could fill a node twice. A bind that was refused keeps its room for some more tries too: other
-pods of its gang may be bound already, and a pod that took the room would leave the gang half placed. A bind that needs volumes or devices
-first waits for them in a lane of its own, which is wide enough that slow storage delays no other pod.
+pods of its gang may be bound already, and a pod that took the room would leave the gang half placed. When a bind is given up, the pod is
+read, and as it was read it frees the room (`assumed_pods.py`). A bind that needs volumes or devices first waits for them in a lane of its
+own, which is wide enough that slow storage delays no other pod.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """gang: a job's pods start together or not at all.
 
-A job is valid with enough pods (of each role, of each sub-group), ready when its minimum holds a node, and may lose a pod only
-while more than the minimum run. Jobs that are not ready are served first.
+A job is valid with enough pods (of each role, of each sub-group), ready when its minimum holds a node (`Job.is_ready`), and may lose a
+pod only while more than the minimum run. Jobs that are not ready are served first.
 
 Where it is configured the action `giveback` runs last (actions/giveback.py).
 """
