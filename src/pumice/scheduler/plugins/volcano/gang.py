@@ -138,5 +138,5 @@ def _only_leaving(job: Job) -> bool:
         return False
     leaving = sum(1 for task in job.tasks.values() if task.status == status.RELEASING and task.node_name)
     scheduled = job.count(status.RUNNING | status.BOUND | status.FINISHED)
-    waits = job.counts[status.PENDING] + job.counts[status.PIPELINED]
+    waits = len(job.pending) + job.counts[status.PIPELINED]
     return leaving > 0 and waits == 0 and scheduled + leaving >= job.min_member
