@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 import yaml
+from random_features import FEATURES, Draft
 
 ACTIONS = (
     "enqueue, allocate, backfill",
@@ -20,6 +21,7 @@ ACTIONS = (
     "enqueue, allocate, gangpreempt",
     "enqueue, allocate, gangreclaim",
 )
+ACTIONS_WITH_CACHE = ("allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim")
 PRIORITIES = {"low": 10, "mid": 100, "high": 1000}
 GPU = "nvidia.com/gpu"
 MEMORY = {"1Gi": 1, "2Gi": 2, "4Gi": 4, "8Gi": 8, "16Gi": 16}
@@ -234,6 +236,20 @@ class InDomains(State):
         its = [item for item in self.documents if item["kind"] == "Pod" and item["metadata"]["name"].startswith(f"{name}-")]
         for number, pod in enumerate(its):
             pod["metadata"]["labels"] = {"app": "part", "part": str(number // size)}
+
+
+class Mixed:
+    """A state of one of these kinds with some of the features beside."""
+
+    def __init__(self, seed: int) -> None:
+        draw = random.Random(seed)
+        draft = Draft(draw.choice([State, State, Ruled, InDomains])(seed).documents, draw)
+        off = {"predicateErrorCacheEnable": False}  # since pods of one role may differ here: docs/differences.md, "The error cache"
+        draft.conf["configurations"] = [{"name": name, "arguments": dict(off)} for name in ACTIONS_WITH_CACHE]
+        self.features = draw.sample(sorted(FEATURES), draw.choice([1, 2, 3, 5, 8]))
+        for name in (name for name in FEATURES if name in self.features):
+            FEATURES[name](draft)
+        self.documents = draft.documents()
 
 
 def add_plugins(configuration: Document, plugins: list[Document]) -> None:

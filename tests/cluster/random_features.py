@@ -1,0 +1,822 @@
+"""What a random state may have besides: each feature changes its documents in one respect, and is told by its name."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import yaml
+
+Document = dict[str, Any]
+GPU = "nvidia.com/gpu"
+ACTIONS = ("enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim")
+SWITCHES = {
+    "gang": ("JobOrder", "JobReady", "JobPipelined", "Preemptable", "Reclaimable", "JobStarving"),
+    "priority": ("JobOrder", "TaskOrder", "Preemptable", "JobStarving"),
+    "conformance": ("Preemptable", "Reclaimable"),
+    "drf": ("JobOrder", "Preemptable", "QueueOrder"),
+    "nodeorder": ("NodeOrder",),
+    "binpack": ("NodeOrder",),
+    "overcommit": ("JobEnqueued",),
+    "proportion": ("QueueOrder", "Reclaimable", "JobEnqueued", "dOverused", "dAllocatable", "Preemptive"),
+    "capacity": ("QueueOrder", "Reclaimable", "JobEnqueued", "dAllocatable", "Preemptive"),
+}
+
+
+class Draft:
+    """The documents of a state while features change them."""
+
+    def __init__(self, documents: list[Document], draw: random.Random) -> None:
+        self.draw = draw
+        self.often = lambda share: draw.random() < share
+        self._documents = documents
+        self.conf = yaml.safe_load(self.of("ConfigMap")[0]["data"]["volcano-scheduler.conf"])
+        self.nodes, self.pods, self.groups = self.of("Node"), self.of("Pod"), self.of("PodGroup")
+        self.queues = [item for item in self.of("Queue") if item["metadata"]["name"] != "root"]
+
+    def of(self, kind: str) -> list[Document]:
+        return [item for item in self._documents if item["kind"] == kind]
+
+    def some(self, items: list[Document], share: float = 0.4) -> Iterable[Document]:
+        return [item for item in items if self.often(share)]
+
+    @property
+    def waiting(self) -> list[Document]:
+        return [pod for pod in self.pods if "nodeName" not in pod["spec"]]
+
+    @property
+    def placed(self) -> list[Document]:
+        return [pod for pod in self.pods if "nodeName" in pod["spec"]]
+
+    def add(self, *documents: Document) -> None:
+        self._documents.extend(documents)
+
+    def plugin(self, name: str) -> Document | None:
+        return next((each for tier in self.conf["tiers"] for each in tier["plugins"] if each["name"] == name), None)
+
+    def with_plugin(self, name: str, tier: int = -1, **more: Any) -> Document:
+        """The plugin, added if it is not there."""
+        if (found := self.plugin(name)) is None:
+            self.conf["tiers"][tier]["plugins"].append(found := {"name": name})
+        found.update(more)
+        return found
+
+    def documents(self) -> list[Document]:
+        self._name_no_role_of_unlike_pods()
+        self.of("ConfigMap")[0]["data"]["volcano-scheduler.conf"] = yaml.safe_dump(self.conf, sort_keys=False)
+        return self._documents
+
+    def _name_no_role_of_unlike_pods(self) -> None:
+        """Pods of a role must be alike: if one finds no node, the others are not tried."""
+        like: dict[tuple[str, str], set[str]] = {}
+        for pod in self.pods:
+            spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+            labels = pod["metadata"].get("labels", {})
+            like.setdefault(_role(pod), set()).add(json.dumps([spec, labels, pod["status"].get("nominatedNodeName")], sort_keys=True))
+        for pod in [pod for pod in self.pods if len(like[_role(pod)]) > 1]:
+            notes(pod).pop("volcano.sh/task-spec", None)
+            pod["metadata"].get("labels", {}).pop("volcano.sh/task-spec", None)
+
+
+Feature = Callable[[Draft], None]
+FEATURES: dict[str, Feature] = {}
+
+
+def feature(make: Feature) -> Feature:
+    FEATURES[make.__name__] = make
+    return make
+
+
+def notes(item: Document) -> Document:
+    found: Document = item["metadata"].setdefault("annotations", {})
+    return found
+
+
+def _role(pod: Document) -> tuple[str, str]:
+    named = [place["volcano.sh/task-spec"] for place in (notes(pod), pod["metadata"].get("labels", {})) if "volcano.sh/task-spec" in place]
+    return notes(pod)["scheduling.k8s.io/group-name"], named[0] if named else ""
+
+
+def requests(pod: Document) -> Document:
+    found: Document = pod["spec"]["containers"][0].setdefault("resources", {}).setdefault("requests", {})
+    return found
+
+
+# nodes
+
+
+@feature
+def cordoned_and_tainted(draft: Draft) -> None:
+    for node in draft.some(draft.nodes, 0.3):
+        node["spec"]["unschedulable"] = True
+    for node in draft.some(draft.nodes):
+        effect = draft.draw.choice(["NoSchedule", "NoExecute", "PreferNoSchedule"])
+        node["spec"].setdefault("taints", []).append({"key": "t", "value": draft.draw.choice("ab"), "effect": effect})
+    for pod in draft.some(draft.pods):
+        rules = [{"key": "t", "operator": "Exists"}, {"key": "t", "operator": "Equal", "value": "a"}, {"operator": "Exists"}]
+        pod["spec"]["tolerations"] = [draft.draw.choice(rules)]
+
+
+@feature
+def not_ready(draft: Draft) -> None:
+    for node in draft.some(draft.nodes, 0.3):
+        node["status"]["conditions"] = [{"type": "Ready", "status": draft.draw.choice(["False", "Unknown"])}]
+
+
+@feature
+def shrunk_nodes(draft: Draft) -> None:
+    """More is used than there is."""
+    for node in draft.some(draft.nodes):
+        node["status"]["allocatable"] |= draft.draw.choice([{"cpu": "1"}, {"memory": "1Gi"}, {"pods": "1"}, {"cpu": "0"}])
+
+
+@feature
+def more_resources(draft: Draft) -> None:
+    amounts = {"ephemeral-storage": ["1Gi", "2Gi", "10Gi"], "hugepages-2Mi": ["64Mi", "128Mi"], "example.com/foo": ["1", "2", "3"]}
+    for node in draft.some(draft.nodes, 0.7):
+        for name, choice in amounts.items():
+            node["status"]["allocatable"][name] = node["status"]["capacity"][name] = draft.draw.choice(choice)
+    for pod in draft.some(draft.pods):
+        name = draft.draw.choice(sorted(amounts))
+        requests(pod)[name] = amounts[name][0]
+
+
+@feature
+def oversubscription(draft: Draft) -> None:
+    for node in draft.some(draft.nodes):
+        node["metadata"].setdefault("labels", {})["volcano.sh/oversubscription"] = draft.draw.choice(["true", "false"])
+        notes(node)["volcano.sh/oversubscription-cpu"] = draft.draw.choice(["1000", "500"])
+        notes(node)["volcano.sh/oversubscription-memory"] = "1073741824"
+
+
+# queues
+
+
+@feature
+def queue_states(draft: Draft) -> None:
+    for queue in draft.some(draft.queues):
+        queue["status"] = {"state": draft.draw.choice(["Closed", "Unknown", "Open"])}
+
+
+@feature
+def queue_priorities(draft: Draft) -> None:
+    for queue in draft.queues:
+        queue["spec"]["priority"] = draft.draw.choice([0, 0, 1, 5])
+
+
+@feature
+def queues_missing(draft: Draft) -> None:
+    for group in draft.some(draft.groups, 0.3):
+        group["spec"]["queue"] = draft.draw.choice(["gone", "default"])
+
+
+@feature
+def guarantees(draft: Draft) -> None:
+    for queue in draft.some(draft.queues, 0.7):
+        amount = draft.draw.choice([{"cpu": "2"}, {"cpu": "3", "memory": "4Gi"}, {"memory": "2Gi"}, {GPU: "1"}])
+        queue["spec"]["guarantee"] = {"resource": amount}
+
+
+@feature
+def capabilities(draft: Draft) -> None:
+    for queue in draft.some(draft.queues, 0.7):
+        choice: list[Document] = [
+            {"cpu": "0"},
+            {"memory": "3Gi"},
+            {GPU: "1"},
+            {GPU: "0"},
+            {"cpu": "2", "pods": "3"},
+            {"cpu": "4", "memory": "8Gi"},
+        ]
+        queue["spec"]["capability"] = draft.draw.choice(choice)
+
+
+@feature
+def deserved_mixes(draft: Draft) -> None:
+    for queue in draft.some(draft.queues, 0.8):
+        choice: list[Document] = [
+            {"memory": "2Gi"},
+            {"cpu": "1", GPU: "1"},
+            {GPU: "2"},
+            {"cpu": "0", "memory": "4Gi"},
+            {"cpu": "3"},
+            {"cpu": "2", "pods": "2"},
+        ]
+        queue["spec"]["deserved"] = draft.draw.choice(choice)
+
+
+@feature
+def deep_tree(draft: Draft) -> None:
+    """Capacity with queues below queues."""
+    if draft.plugin("drf") and draft.plugin("drf").get("enableHierarchy"):  # type: ignore[union-attr]
+        return
+    _replace_shares(draft, "capacity", enableHierarchy=True)
+    if draft.often(0.6):
+        draft.plugin("capacity")["arguments"] = {"ancestorReclaimLevel": draft.draw.choice([1, 2, 3])}  # type: ignore[index]
+    inner = []
+    for name in draft.draw.choice([("a",), ("a", "b"), ("a", "b", "c")]):
+        spec: Document = {"weight": 1, "parent": draft.draw.choice(["root", *(each["metadata"]["name"] for each in inner)])}
+        for kind in ("capability", "deserved"):
+            if draft.often(0.5):
+                spec[kind] = draft.draw.choice([{"cpu": "4"}, {"cpu": "6", "memory": "8Gi"}, {"memory": "6Gi"}, {GPU: "2"}])
+        if draft.often(0.3):
+            spec["priority"] = draft.draw.choice([1, 5])
+        inner.append(_queue(name, spec))
+    for queue in draft.queues:
+        queue["spec"]["parent"] = draft.draw.choice(["root", *(each["metadata"]["name"] for each in inner)])
+    if not any(item["metadata"]["name"] == "root" for item in draft.of("Queue")):
+        draft.add(_queue("root", {"weight": 1}))
+    draft.add(*inner)
+
+
+@feature
+def drf_tree(draft: Draft) -> None:
+    _replace_shares(draft, "drf", enableHierarchy=True, enableReclaimable=draft.often(0.7))
+    for queue in draft.some(draft.queues, 0.9):
+        path = draft.draw.choice(["root/a", "root/b", "root/a/x", "root/a/y", "root/b/z"])
+        notes(queue)["volcano.sh/hierarchy"] = path
+        notes(queue)["volcano.sh/hierarchy-weights"] = "/".join(draft.draw.choice("1248") for _ in path.split("/"))
+
+
+def _replace_shares(draft: Draft, name: str, **more: Any) -> None:
+    """One plugin that divides the cluster among queues, and no other."""
+    for tier in draft.conf["tiers"]:
+        tier["plugins"] = [each for each in tier["plugins"] if each["name"] not in ("proportion", "capacity", "drf")]
+    draft.with_plugin(name, **more)
+
+
+def _queue(name: str, spec: Document) -> Document:
+    head = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+    return head | {"metadata": {"name": name, "creationTimestamp": "2026-01-01T09:00:00Z"}, "spec": spec, "status": {"state": "Open"}}
+
+
+# jobs
+
+
+@feature
+def phases(draft: Draft) -> None:
+    for group in draft.some(draft.groups):
+        group["status"]["phase"] = draft.draw.choice(["Pending", "Inqueue", "Running", "Unknown", "Completed"])
+
+
+@feature
+def minima(draft: Draft) -> None:
+    for group in draft.some(draft.groups):
+        group["spec"]["minMember"] = draft.draw.choice([1, 2, 5])
+
+
+@feature
+def minimum_resources(draft: Draft) -> None:
+    for group in draft.some(draft.groups, 0.7):
+        choice: list[Document] = [
+            {},
+            {"cpu": "1"},
+            {"memory": "6Gi"},
+            {"cpu": "2", GPU: "1"},
+            {"cpu": "1", "pods": "2", "count/pods": "2"},
+            {"cpu": "8"},
+        ]
+        group["spec"]["minResources"] = draft.draw.choice(choice)
+
+
+@feature
+def role_minima(draft: Draft) -> None:
+    _two_roles(draft)
+    for group in draft.some(draft.groups, 0.6):
+        group["spec"]["minTaskMember"] = {role: draft.draw.randint(0, 2) for role in draft.draw.choice([("m",), ("m", "w"), ("w", "x")])}
+
+
+def _two_roles(draft: Draft) -> None:
+    first: dict[tuple[str, str], Document] = {}
+    for pod in draft.pods:
+        notes(pod)["volcano.sh/task-spec"] = draft.draw.choice(["m", "w", "w"])
+        pod["spec"]["containers"] = copy.deepcopy(first.setdefault(_role(pod), pod)["spec"]["containers"])
+
+
+@feature
+def roles_by_label(draft: Draft) -> None:
+    for pod in draft.some(draft.pods, 0.7):
+        role = notes(pod).pop("volcano.sh/task-spec", "w")
+        if draft.often(0.5):
+            pod["metadata"].setdefault("labels", {})["volcano.sh/task-spec"] = role
+
+
+@feature
+def preemptable_groups(draft: Draft) -> None:
+    for group in draft.some(draft.groups, 0.5):
+        where = draft.draw.choice([notes(group), group["metadata"].setdefault("labels", {})])
+        where["volcano.sh/preemptable"] = draft.draw.choice(["true", "false"])
+
+
+@feature
+def preemptable_pods(draft: Draft) -> None:
+    for pod in draft.some(draft.pods, 0.5):
+        where = draft.draw.choice([notes(pod), pod["metadata"].setdefault("labels", {})])
+        where["volcano.sh/preemptable"] = draft.draw.choice(["true", "false", "maybe"])
+
+
+@feature
+def priorities_of_pods(draft: Draft) -> None:
+    values = {"low": 10, "mid": 100, "high": 1000}
+    for pod in draft.some(draft.pods):
+        name = draft.draw.choice(sorted(values))
+        pod["spec"] |= {"priorityClassName": name, "priority": values[name]}
+    for pod in draft.some(draft.pods, 0.2):
+        notes(pod)["volcano.sh/task-priority"] = draft.draw.choice(["5", "5000", "x"])
+
+
+@feature
+def default_priority_class(draft: Draft) -> None:
+    draft.of("PriorityClass")[0]["globalDefault"] = True
+    for group in draft.some(draft.groups, 0.2):
+        group["spec"]["priorityClassName"] = "gone"
+
+
+@feature
+def never_preempting(draft: Draft) -> None:
+    for pod in draft.some(draft.pods):
+        pod["spec"]["preemptionPolicy"] = draft.draw.choice(["Never", "PreemptLowerPriority"])
+
+
+@feature
+def system_pods(draft: Draft) -> None:
+    for pod in draft.some(draft.placed):
+        name = draft.draw.choice(["system-cluster-critical", "system-node-critical"])
+        pod["spec"] |= {"priorityClassName": name, "priority": 2000000000}
+    draft.with_plugin("conformance", 0)
+
+
+@feature
+def foreign_pods(draft: Draft) -> None:
+    """Pods that are nobody's or another scheduler's take room."""
+    for number, node in enumerate(draft.some(draft.nodes, 0.7)):
+        metadata = {
+            "name": f"foreign-{number}",
+            "namespace": draft.draw.choice(["default", "kube-system"]),
+            "creationTimestamp": "2026-01-01T10:00:00Z",
+        }
+        amounts = {"cpu": draft.draw.choice(["500m", "1"]), "memory": "1Gi"}
+        spec = {
+            "nodeName": node["metadata"]["name"],
+            "containers": [{"name": "main", "image": "busybox", "resources": {"requests": amounts}}],
+        }
+        spec["schedulerName"] = draft.draw.choice(["volcano", "default-scheduler"])
+        status = {"phase": draft.draw.choice(["Running", "Running", "Succeeded", "Pending"])}
+        draft.add({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status})
+
+
+# pods
+
+
+@feature
+def pod_phases(draft: Draft) -> None:
+    for pod in draft.some(draft.placed, 0.5):
+        pod["status"]["phase"] = draft.draw.choice(["Pending", "Succeeded", "Failed", "Unknown", "Running"])
+
+
+@feature
+def leaving_pods(draft: Draft) -> None:
+    for pod in draft.some(draft.placed):
+        pod["metadata"] |= {"deletionTimestamp": "2026-01-01T11:59:00Z", "deletionGracePeriodSeconds": 30}
+    for pod in draft.some(draft.waiting, 0.15):
+        pod["metadata"] |= {"deletionTimestamp": "2026-01-01T11:59:00Z", "deletionGracePeriodSeconds": 30}
+    for pod in draft.pods:
+        if "deletionTimestamp" in pod["metadata"]:
+            pod["metadata"]["finalizers"] = ["example.com/wait"]
+
+
+@feature
+def gated_pods(draft: Draft) -> None:
+    for pod in draft.some(draft.waiting):
+        pod["spec"]["schedulingGates"] = [{"name": draft.draw.choice(["example.com/gate", "scheduling.volcano.sh/queue-allocation-gate"])}]
+
+
+@feature
+def nominated_pods(draft: Draft) -> None:
+    for pod in draft.some(draft.waiting):
+        pod["status"]["nominatedNodeName"] = draft.draw.choice([*(node["metadata"]["name"] for node in draft.nodes), "gone"])
+
+
+@feature
+def empty_pods(draft: Draft) -> None:
+    for pod in draft.some(draft.pods):
+        pod["spec"]["containers"][0]["resources"] = {}
+
+
+@feature
+def init_containers(draft: Draft) -> None:
+    for pod in draft.some(draft.pods):
+        amounts = {"requests": {"cpu": draft.draw.choice(["500m", "2", "3"]), "memory": draft.draw.choice(["1Gi", "4Gi"])}}
+        always = {"restartPolicy": "Always"} if draft.often(0.5) else {}
+        pod["spec"]["initContainers"] = [{"name": "first", "image": "busybox", "resources": amounts} | always]
+    for pod in draft.some(draft.pods, 0.2):
+        pod["spec"]["overhead"] = {"cpu": "250m", "memory": "64Mi"}
+
+
+@feature
+def pod_level_resources(draft: Draft) -> None:
+    for pod in draft.some(draft.pods, 0.3):
+        pod["spec"]["resources"] = {"requests": {"cpu": draft.draw.choice(["2", "3500m"]), "memory": draft.draw.choice(["4Gi", "5Gi"])}}
+
+
+@feature
+def cooling_pods(draft: Draft) -> None:
+    draft.with_plugin("cdp", 0)
+    for pod in draft.some(draft.placed, 0.6):
+        where = draft.draw.choice([notes(pod), pod["metadata"].setdefault("labels", {})])
+        where["volcano.sh/cooldown-time"] = draft.draw.choice(["1s", "1000000h", "soon"])
+        if draft.often(0.8):
+            moment = {"lastTransitionTime": "2026-01-01T11:50:00Z", "type": "PodScheduled", "status": "True"}
+            pod["status"]["conditions"] = [moment]
+
+
+@feature
+def disruption_budgets(draft: Draft) -> None:
+    draft.with_plugin("pdb", draft.draw.choice([0, -1]))
+    for pod in draft.pods:
+        pod["metadata"].setdefault("labels", {})["kept"] = draft.draw.choice("ab")
+    head = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
+    for name in draft.draw.choice(["a", "ab"]):
+        allowed = {"disruptionsAllowed": draft.draw.choice([0, 1, 2]), "expectedPods": 1, "currentHealthy": 1, "desiredHealthy": 1}
+        spec = {"selector": {"matchLabels": {"kept": name}}}
+        draft.add(head | {"metadata": {"name": name, "namespace": "default"}, "spec": spec, "status": allowed})
+
+
+@feature
+def waiting_times(draft: Draft) -> None:
+    """Deadlines of long ago and far away, whatever the time of day."""
+    arguments = {"sla-waiting-time": draft.draw.choice(["1s", "1000000h"])} if draft.often(0.4) else {}
+    draft.with_plugin("sla", draft.draw.choice([0, -1]), arguments=arguments)
+    for group in draft.some(draft.groups):
+        notes(group)[draft.draw.choice(["sla-waiting-time", "volcano.sh/sla-waiting-time"])] = draft.draw.choice(
+            ["1s", "2s", "1000000h", "x"]
+        )
+
+
+@feature
+def quotas(draft: Draft) -> None:
+    draft.with_plugin("resourcequota")
+    amounts = draft.draw.choice([{"cpu": "4"}, {"cpu": "6", "memory": "8Gi"}, {"requests.cpu": "2"}, {"pods": "3", "cpu": "9"}])
+    status = {"hard": amounts, "used": dict.fromkeys(amounts, "1")}
+    draft.add(
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "default"},
+            "spec": {"hard": amounts},
+            "status": status,
+        }
+    )
+
+
+@feature
+def revocable_zones(draft: Draft) -> None:
+    """Zones that are open all day, and zones that no one configured."""
+    draft.with_plugin("tdm", draft.draw.choice([0, -1]), arguments={"tdm.revocable-zone.rz1": "00:00-00:00"})
+    for node in draft.some(draft.nodes, 0.5):
+        node["metadata"].setdefault("labels", {})["volcano.sh/revocable-zone"] = draft.draw.choice(["rz1", "rz1", "rz2"])
+    for item in draft.some([*draft.groups, *draft.pods], 0.5):
+        notes(item)["volcano.sh/revocable-zone"] = draft.draw.choice(["*", "*", "rz1"])
+    for item in draft.some([*draft.groups, *draft.pods], 0.3):
+        notes(item)["volcano.sh/preemptable"] = draft.draw.choice(["true", "false"])
+    for group in draft.some(draft.groups):
+        notes(group)[draft.draw.choice(["volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"])] = draft.draw.choice(
+            ["1", "50%", "2"]
+        )
+
+
+# where pods may go
+
+
+@feature
+def node_affinities(draft: Draft) -> None:
+    for node in draft.nodes:
+        node["metadata"].setdefault("labels", {}).update({"disk": draft.draw.choice(["ssd", "hdd"]), "size": draft.draw.choice("123")})
+    for pod in draft.some(draft.waiting, 0.5):
+        operator = draft.draw.choice(["In", "NotIn", "Exists", "Gt"])
+        term: Document = {"key": "size", "operator": "Gt", "values": ["1"]} if operator == "Gt" else {"key": "disk", "operator": operator}
+        if operator in ("In", "NotIn"):
+            term["values"] = ["ssd"]
+        expression = {"matchExpressions": [term]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [expression]}}
+        preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": draft.draw.choice([1, 50]), "preference": expression}]}
+        pod["spec"].setdefault("affinity", {})["nodeAffinity"] = draft.draw.choice([required, preferred, required | preferred])
+
+
+@feature
+def pod_affinities_among_jobs(draft: Draft) -> None:
+    _zones(draft)
+    for pod in draft.pods:
+        pod["metadata"].setdefault("labels", {})["team"] = draft.draw.choice("ab")
+    for pod in draft.some(draft.pods, 0.35):
+        selector = {"labelSelector": {"matchLabels": {"team": draft.draw.choice("ab")}}}
+        term = selector | {"topologyKey": draft.draw.choice(["kubernetes.io/hostname", "zone"])}
+        weighted = [{"weight": draft.draw.choice([1, 20, 100]), "podAffinityTerm": term}]
+        rule = draft.draw.choice(
+            [{"requiredDuringSchedulingIgnoredDuringExecution": [term]}, {"preferredDuringSchedulingIgnoredDuringExecution": weighted}]
+        )
+        pod["spec"].setdefault("affinity", {})[draft.draw.choice(["podAffinity", "podAntiAffinity"])] = rule
+
+
+@feature
+def spreading(draft: Draft) -> None:
+    _zones(draft)
+    for pod in draft.pods:
+        pod["metadata"].setdefault("labels", {})["team"] = draft.draw.choice("ab")
+    for pod in draft.some(draft.waiting, 0.6):
+        when = draft.draw.choice(["DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"])
+        rule: Document = {
+            "maxSkew": draft.draw.choice([1, 2]),
+            "whenUnsatisfiable": when,
+            "topologyKey": draft.draw.choice(["kubernetes.io/hostname", "zone"]),
+        }
+        rule["labelSelector"] = {"matchLabels": {"team": draft.draw.choice("ab")}}
+        if when == "DoNotSchedule" and draft.often(0.3):
+            rule["minDomains"] = draft.draw.choice([1, 3])
+        if draft.often(0.3):
+            rule["nodeTaintsPolicy"] = draft.draw.choice(["Honor", "Ignore"])
+        pod["spec"]["topologySpreadConstraints"] = [rule]
+
+
+def _zones(draft: Draft) -> None:
+    for node in draft.nodes:
+        labels = node["metadata"].setdefault("labels", {})
+        labels.setdefault("kubernetes.io/hostname", node["metadata"]["name"])
+        if draft.often(0.9):
+            labels.setdefault("zone", draft.draw.choice("ab"))
+
+
+@feature
+def host_ports(draft: Draft) -> None:
+    for pod in draft.some(draft.pods, 0.5):
+        port: Document = {
+            "containerPort": 80,
+            "hostPort": draft.draw.choice([80, 81]),
+            "protocol": draft.draw.choice(["TCP", "TCP", "UDP"]),
+        }
+        if draft.often(0.3):
+            port["hostIP"] = draft.draw.choice(["127.0.0.1", "10.0.0.1"])
+        pod["spec"]["containers"][0]["ports"] = [port]
+
+
+@feature
+def volumes(draft: Draft) -> None:
+    """Claims that are bound to volumes of one node, wait for their first consumer, or are missing."""
+    for node in draft.nodes:
+        driver: Document = {"name": "example.com/disks", "nodeID": "x", "topologyKeys": []}
+        if draft.often(0.5):
+            driver["allocatable"] = {"count": draft.draw.choice([1, 2, 5])}
+        draft.add(
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "CSINode",
+                "metadata": {"name": node["metadata"]["name"]},
+                "spec": {"drivers": [driver]},
+            }
+        )
+    draft.add(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "late"},
+            "provisioner": "example.com/disks",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    )
+    for pod in draft.some(draft.waiting, 0.4):
+        name = f"claim-{pod['metadata']['name']}"
+        pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+        node = draft.draw.choice(draft.nodes)
+        node["metadata"].setdefault("labels", {})["kubernetes.io/hostname"] = node["metadata"]["name"]
+        if draft.often(0.15):
+            continue
+        bound = draft.often(0.6)
+        spec: Document = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "late"}
+        if bound:
+            spec["volumeName"] = f"volume-{name}"
+            terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node["metadata"]["name"]]}]}]
+            volume = {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "late",
+                "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+            }
+            volume |= {
+                "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": name, "uid": f"default-{name}"},
+                "csi": {"driver": "example.com/disks", "volumeHandle": name},
+            }
+            draft.add(
+                {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolume",
+                    "metadata": {"name": f"volume-{name}"},
+                    "spec": volume,
+                    "status": {"phase": "Bound"},
+                }
+            )
+        made = {"pv.kubernetes.io/bind-completed": "yes"} if bound else {}
+        metadata = {"name": name, "namespace": "default", "uid": f"default-{name}", "annotations": made}
+        draft.add(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": metadata,
+                "spec": spec,
+                "status": {"phase": "Bound" if bound else "Pending"},
+            }
+        )
+
+
+@feature
+def images(draft: Draft) -> None:
+    for node in draft.some(draft.nodes, 0.6):
+        node["status"]["images"] = [
+            {"names": ["busybox", "docker.io/library/busybox:latest"], "sizeBytes": draft.draw.choice([50, 300, 900]) * 1024 * 1024}
+        ]
+
+
+# plugins
+
+
+@feature
+def node_groups(draft: Draft) -> None:
+    arguments: Document = {"strict": draft.often(0.5), "enablePreferredOrder": draft.often(0.5)}
+    draft.with_plugin("nodegroup", arguments=arguments, enableHierarchy=draft.often(0.4))
+    for node in draft.some(draft.nodes, 0.7):
+        node["metadata"].setdefault("labels", {})["volcano.sh/nodegroup-name"] = draft.draw.choice(["g1", "g2"])
+    rules = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+    for queue in draft.some(draft.of("Queue"), 0.6):
+        if queue["metadata"]["name"] != "root" or draft.often(0.3):
+            side = draft.draw.choice(["nodeGroupAffinity", "nodeGroupAntiAffinity"])
+            queue["spec"]["affinity"] = {side: {draft.draw.choice(rules): draft.draw.choice([["g1"], ["g2"], ["g1", "g2"], ["g2", "g1"]])}}
+        if draft.often(0.3):
+            notes(queue)["volcano.sh/nodegroup-resource-limits"] = json.dumps({"g1": draft.draw.choice([{"cpu": "2"}, {"memory": "2Gi"}])})
+
+
+@feature
+def strategies(draft: Draft) -> None:
+    kinds = {
+        name: {"type": draft.draw.choice(["LeastAllocated", "MostAllocated"]), "weight": draft.draw.choice([1, 3])}
+        for name in ("cpu", "memory", "nvidia.com/*")
+    }
+    arguments: Document = {"resourceStrategyFitWeight": draft.draw.choice([1, 10]), "resources": kinds}
+    if draft.often(0.4):
+        arguments["sra"] = {"enable": True, "resources": GPU, "weight": 10, "resourceWeight": {GPU: 2}}
+    if draft.often(0.4):
+        arguments["proportional"] = {"enable": True, "resources": GPU, "resourceProportion": {f"{GPU}.cpu": 1, f"{GPU}.memory": 2}}
+    draft.with_plugin("resource-strategy-fit", arguments=arguments)
+    for pod in draft.some(draft.waiting, 0.2):
+        notes(pod)["volcano.sh/resource-strategy-scoring-type"] = draft.draw.choice(["LeastAllocated", "MostAllocated"])
+        notes(pod)["volcano.sh/resource-strategy-weight"] = draft.draw.choice(['{"cpu": 1}', '{"memory": 2, "cpu": 1}', "x"])
+
+
+@feature
+def weights(draft: Draft) -> None:
+    names = (
+        "leastrequested",
+        "mostrequested",
+        "nodeaffinity",
+        "podaffinity",
+        "balancedresource",
+        "tainttoleration",
+        "imagelocality",
+        "podtopologyspread",
+    )
+    draft.with_plugin("nodeorder", arguments={f"{name}.weight": draft.draw.choice([0, 1, 5]) for name in names if draft.often(0.6)})
+    if draft.often(0.6):
+        packed = {
+            "binpack.weight": draft.draw.choice([0, 3]),
+            "binpack.cpu": draft.draw.choice([0, 1, 5]),
+            "binpack.memory": draft.draw.choice([-1, 0, 2]),
+        }
+        draft.with_plugin("binpack", arguments=packed | {"binpack.resources": f"{GPU}, example.com/foo", f"binpack.resources.{GPU}": 4})
+
+
+@feature
+def filters_off(draft: Draft) -> None:
+    names = (
+        "NodeAffinity",
+        "NodePorts",
+        "TaintToleration",
+        "PodAffinity",
+        "PodTopologySpread",
+        "VolumeZone",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+    )
+    draft.with_plugin("predicates", arguments={f"predicate.{name}Enable": False for name in names if draft.often(0.4)})
+
+
+@feature
+def overcommitted(draft: Draft) -> None:
+    draft.with_plugin("overcommit", draft.draw.choice([0, -1]), arguments={"overcommit-factor": draft.draw.choice([0.5, 1, 1.0, 1.1, 3])})
+
+
+@feature
+def task_topologies(draft: Draft) -> None:
+    draft.with_plugin("task-topology", arguments={"task-topology.weight": draft.draw.choice([1, 10])})
+    _two_roles(draft)
+    for group in draft.some(draft.groups, 0.7):
+        for side in ("affinity", "anti-affinity", "task-order"):
+            if draft.often(0.5):
+                notes(group)[f"volcano.sh/task-topology-{side}"] = draft.draw.choice(["m,w", "w", "m", "w;m", "w,m"])
+
+
+# topology
+
+
+@feature
+def three_tiers(draft: Draft) -> None:
+    """HyperNodes of several tiers, some named by patterns, and gangs that are limited to them."""
+    if draft.of("HyperNode"):
+        return
+    names = [node["metadata"]["name"] for node in draft.nodes]
+    parts = [names[:1], names[1:2], names[2:]]
+    leaves = [_hypernode(f"l{number}", 1, "Node", part) for number, part in enumerate(parts) if part]
+    listed = [item["metadata"]["name"] for item in leaves]
+    middle = [_hypernode("m1", 2, "HyperNode", listed[:2])]
+    top = [_hypernode("t1", draft.draw.choice([3, 5]), "HyperNode", ["m1", *listed[2:]])] if draft.often(0.7) else []
+    draft.add(*leaves, *middle, *top)
+    if draft.often(0.8):
+        arguments: Document = {"weight": draft.draw.choice([1, 5]), "hypernode.binpack.normal-pod.enable": draft.often(0.6)}
+        draft.with_plugin("network-topology-aware", arguments=arguments | {"hypernode.binpack.cpu": draft.draw.choice([1, 3])})
+    for group in draft.some(draft.groups, 0.6):
+        tier = draft.draw.choice([1, 2, 3])
+        rule: Document = {"mode": "hard", "highestTierAllowed": tier}
+        group["spec"]["networkTopology"] = draft.draw.choice([rule, rule, {"mode": "soft"}, {"mode": "hard"}])
+
+
+@feature
+def parts_of_jobs(draft: Draft) -> None:
+    for group in draft.some(draft.groups, 0.6):
+        size = draft.draw.choice([1, 2])
+        policy: Document = {
+            "name": "part",
+            "labelSelector": {"matchLabels": {"app": "part"}},
+            "matchLabelKeys": ["part"],
+            "subGroupSize": size,
+        }
+        policy["minSubGroups"] = draft.draw.choice([0, 1, 2])
+        if draft.of("HyperNode") and draft.often(0.5):
+            policy["networkTopology"] = {"mode": draft.draw.choice(["hard", "soft"]), "highestTierAllowed": draft.draw.choice([1, 2])}
+        group["spec"]["subGroupPolicy"] = [policy]
+        name = group["metadata"]["name"]
+        its = [pod for pod in draft.pods if notes(pod)["scheduling.k8s.io/group-name"] == name]
+        for number, pod in enumerate(its):
+            if draft.often(0.9):
+                pod["metadata"].setdefault("labels", {}).update({"app": "part", "part": str(number // size)})
+
+
+def _hypernode(name: str, tier: int, kind: str, members: list[str]) -> Document:
+    listed: list[Document] = [{"type": kind, "selector": {"exactMatch": {"name": member}}} for member in members]
+    if kind == "Node" and len(members) > 1:
+        listed = [{"type": kind, "selector": {"regexMatch": {"pattern": f"^({'|'.join(members)})$"}}}]
+    head = {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode", "metadata": {"name": name}}
+    return head | {"spec": {"tier": tier, "members": listed}}
+
+
+# configurations
+
+
+@feature
+def action_arguments(draft: Draft) -> None:
+    given: Document = {"enableTopologyAwarePreemption": True, "minCandidateNodesAbsolute": draft.draw.choice([1, 100])}
+    gang: Document = {"maxDomains": draft.draw.choice([1, 2, 8]), "allowWholeBundle": draft.often(0.5)}
+    for each in draft.conf["configurations"]:
+        each["arguments"] |= given if each["name"] == "preempt" else gang if each["name"].startswith("gang") else {}
+
+
+@feature
+def orders_of_actions(draft: Draft) -> None:
+    """Any order of any actions, but allocate comes before those that evict: docs/differences.md, "Evicting before allocate"."""
+    chosen = draft.draw.sample(ACTIONS, draft.draw.randint(1, len(ACTIONS)))
+    evicting = [name for name in chosen if name.endswith(("preempt", "reclaim"))]
+    chosen.sort(key=lambda name: name in evicting and "allocate" in chosen)
+    draft.conf["actions"] = ", ".join(chosen)
+
+
+@feature
+def no_such_plugin(draft: Draft) -> None:
+    """One of the plugins is left out."""
+    tier = draft.draw.choice(draft.conf["tiers"])
+    tier["plugins"].remove(draft.draw.choice(tier["plugins"]))
+
+
+@feature
+def tiers(draft: Draft) -> None:
+    plugins = [plugin for tier in draft.conf["tiers"] for plugin in tier["plugins"]]
+    draft.draw.shuffle(plugins)
+    cuts = sorted(draft.draw.sample(range(len(plugins) + 1), draft.draw.choice([0, 1, 2])))
+    parts = [plugins[first:last] for first, last in zip([0, *cuts], [*cuts, len(plugins)], strict=True)]
+    draft.conf["tiers"] = [{"plugins": part} for part in parts if part]
+
+
+@feature
+def switches(draft: Draft) -> None:
+    for tier in draft.conf["tiers"]:
+        for plugin in draft.some(tier["plugins"]):
+            if plugin["name"] in SWITCHES:
+                plugin[f"enable{draft.draw.choice(SWITCHES[plugin['name']])}"] = False
