@@ -45,3 +45,12 @@ def test_devices_that_a_pod_got_in_this_cycle_stay_its_own_in_a_dry_run() -> Non
     objects = (device_class(), pool("a", "a0", "a1"), claim("c", **held("a0")), claim("d"), claim("e"))
     outcome = play(machine("a", 4), low.on("a"), first, second, *objects)
     assert outcome.binds == {"first": "a"} and not outcome.evictions
+
+
+def test_a_device_that_cannot_be_judged_in_a_dry_run_ends_preemption() -> None:
+    """The nodes' errors are told once each, and no node's reason beside them."""
+    selector, low = asks(selectors=(BIG,)), existing("low", "a", 2, priority=-1)
+    objects = (machine("a", 2), device_class(), pool("a", "a0"), claim("c", selector), using(waiting("p"), "c"))
+    outcome = play(*objects, low)
+    why = 'running "DynamicResources" filter plugin: claim default/c: selector #0: CEL runtime error: no such key: big'
+    assert told(outcome, "p") == f"0/1 nodes are available: 1 Insufficient cpu. preemption: {why}"

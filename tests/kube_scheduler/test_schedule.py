@@ -396,4 +396,7 @@ def test_nobody_is_evicted_where_an_extender_leaves_a_node_out_without_a_word() 
     conf = f"{KUBE_DEFAULT}extenders: [{{urlPrefix: 'http://e', filterVerb: filter, nodeCacheCapable: true}}]\n"
     crowd = machine("a"), existing("low", "a"), waiting("high", priority=9)
     assert "1 Preemption is not helpful for scheduling" in play(*crowd, conf=conf, world=Silent()).waiting["high"]
-    assert "expected at least one victim pod" in play(*crowd, conf=conf, world=Silent(a="no")).waiting["high"]
+    needless = 'expected at least one victim pod on node "{}"'.format
+    assert play(*crowd, conf=conf, world=Silent(a="no")).waiting["high"].endswith(f"preemption: {needless('a')}")
+    two = *crowd, machine("b"), existing("other", "b")
+    assert play(*two, conf=conf, world=Silent(a="no", b="no")).waiting["high"].endswith(f"preemption: [{needless('a')}, {needless('b')}]")

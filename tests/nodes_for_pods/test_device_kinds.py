@@ -86,26 +86,31 @@ def test_devices_that_are_cut_out_of_one_share_its_counters() -> None:
 
 
 def test_a_device_in_use_elsewhere_in_the_pool_counts() -> None:
-    everywhere = counters("a", 40, slices=3).having("spec", "nodeName", value=None)
     here, there = pool("a", cut("a0", 30), slices=3), pool("a", cut("a1", 30), slices=3, name="there", nodeName="b")
-    things = (everywhere, here, there, claim("c"), using("p", "c"))
-    assert where(*things) == "a b"
-    assert where(*things, claim("d", **held("a1"))) == ""
+    things = (*NODES, device_class(), counters("a", 40, slices=3), here, there, claim("c"), using("p", "c"))
+    for newer in (False, True):  # whatever node the counters' own slice names
+        free, used = cluster(*things), cluster(*things, claim("d", **held("a1")))
+        free.newer = used.newer = newer
+        assert admitted(free, "default/p", *dynamic_resources(free)) == "a b"
+        assert admitted(used, "default/p", *dynamic_resources(used)) == ""
 
 
 @pytest.mark.parametrize(
-    "pieces",
+    ("pieces", "newer", "where_told"),
     [
-        (pool("a", "a0", "a0"),),
-        (counters("a", 40, "cs", "cs"), pool("a", "a0", slices=2)),
-        (counters("a", 40), pool("a", cut("a0", 1, "other"), slices=2)),
+        ((pool("a", "a0", "a0"),), False, "a"),
+        ((counters("a", 40, "cs", "cs"), pool("a", "a0", slices=2)), False, "abc"),
+        ((counters("a", 40), pool("a", cut("a0", 1, "other"), slices=2)), False, "abc"),
+        ((counters("a", 40, "cs", "cs"), pool("a", "a0", slices=2)), True, "a"),
     ],
 )
-def test_a_faulty_pool_gives_nothing_and_that_is_told(pieces: tuple[Thing, ...]) -> None:
+def test_a_faulty_pool_gives_nothing_and_that_is_told(pieces: tuple[Thing, ...], newer: bool, where_told: str) -> None:
+    """In 1.36 wherever its counters reach, which is everywhere."""
     made = cluster(
         *NODES, device_class(), *pieces, claim("c"), claim("all", asks(allocationMode="All")), using("p", "c"), using("q", "all")
     )
-    told = {"a": "invalid resource pools were encountered!", "b": FULL + "!", "c": FULL + "!"}
+    made.newer = newer
+    told = {node: ("invalid resource pools were encountered" if node in where_told else FULL) + "!" for node in "abc"}
     assert refusals(made, "default/p", *dynamic_resources(made)) == told
     wants_all = "claim default/all, request r: asks for all devices, but resource pool drv/a is currently invalid!"
     assert refusals(made, "default/q", *dynamic_resources(made))["a"] == wants_all

@@ -50,7 +50,7 @@ class DryRunResults:
 
     candidates: list[Candidate] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    error: str = ""
+    errors: list[str] = field(default_factory=list)
 
 
 class Preemption:
@@ -174,7 +174,7 @@ class Preemption:
         found.counts[NO_VICTIMS] += int(empty.sum())
         found.counts += self._refusals(run, potential[unfit], task, fit_error)
         needless = potential[~empty & ~unfit]
-        found.error = self._needless(needless[0]) if len(needless) else ""
+        found.errors = [self._needless(row) for row in needless.tolist()]
         return found
 
     def _refusals(self, run: ResourceDryRun, rows: Rows, task: Task, fit_error: FitError) -> Counter[str]:
@@ -196,11 +196,15 @@ class Preemption:
         clean: list[Candidate] = []
         others: list[Candidate] = []
         for row in potential.tolist():
-            result = run.on(row) if fit_error.rejected is None else (fit_error.rejected.text,)
+            try:
+                result = run.on(row) if fit_error.rejected is None else (fit_error.rejected.text,)
+            except AttemptFailed as error:
+                found.errors.append(str(error))
+                continue
             if not isinstance(result, Candidate):
                 found.counts.update(result)
             elif not result.victims:
-                found.error = found.error or self._needless(row)
+                found.errors.append(self._needless(row))
             else:
                 (others if result.violations else clean).append(result)
                 if clean and len(clean) + len(others) >= wanted:
@@ -212,8 +216,9 @@ class Preemption:
 
     def _decide(self, found: DryRunResults, asked: Sequence[Extender], task: Task, potential: int) -> PreemptionVerdict:
         if not found.candidates:
-            if found.error:
-                raise AttemptFailed(found.error)
+            if found.errors:
+                texts = list(dict.fromkeys(found.errors))
+                raise AttemptFailed(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
             others = Counter({NOT_HELPFUL: self.table.count - potential})
             return PreemptionVerdict(text=kube_sentence(self.table.count, found.counts + others), clear=True)
         candidates = self._extended(found.candidates, asked, task)

@@ -14,6 +14,7 @@ from pumice.scheduler.eviction.disruption_budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import Candidate
 from pumice.scheduler.framework.journal import Moves, Operation
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
+from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.preemption_units import Unit, Units, by_budget, by_importance
 from pumice.scheduler.model import Cluster, Task, status
@@ -76,7 +77,8 @@ class PreemptionDryRun:
         self._budgets = budgets
 
     def on(self, row: int) -> Candidate | tuple[str, ...]:
-        """The candidate with the pods that would have to go from a row, or the reasons why nothing helps. No victims: no pod has to go."""
+        """The candidate with the pods that would have to go from a row, or the reasons why nothing helps. No victims: no pod has to go.
+        Raises AttemptFailed if a filter cannot judge the row without them."""
         on_node = sorted(self._cluster.nodes.tasks[row].values(), key=lambda task: task.number)
         lower = by_importance(self._units.of(on_node, self._task.pod_priority), self._now)
         if not lower:
@@ -86,6 +88,8 @@ class PreemptionDryRun:
                 for victim in unit.tasks:
                     trial.remove(victim)
             if (refusal := self._refusal(row)) is not None:
+                if refusal.failure:
+                    raise AttemptFailed(refusal.failure)
                 return refusal.of(0)
             lost = self._put_back(trial, by_budget(lower, self._budgets), row)
         victims = [victim for unit in lower if unit in lost for victim in unit.tasks]

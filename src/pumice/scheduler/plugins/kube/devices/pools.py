@@ -115,13 +115,10 @@ class DevicePools:
             self._device_count += len(published.spec.devices or ())
             if not self.compares_groups and _has_groups(published):
                 continue  # its pool is incomplete
-            piece = _piece(published, self._table, rules, self.lists)
+            piece = _piece(published, self._table, rules, self)
             spec = published.spec
             self._all.setdefault((spec.driver, spec.pool.name), []).append(piece)
-            if spec.node_name:
-                self._own.setdefault(spec.node_name, []).append(piece)
-            else:
-                self._shared.append(piece)
+            (self._shared if piece.rows is not None else self._own.setdefault(spec.node_name or "", [])).append(piece)
 
     @cached_property
     def _by_key(self) -> dict[DeviceKey, list[tuple[_Piece, Offered]]]:
@@ -144,10 +141,11 @@ class DevicePools:
                 return offered.device
         return None
 
-    @property
+    @cached_property
     def are_shared(self) -> bool:
-        """Whether devices that one node uses may be missing on another."""
-        return bool(self._shared)
+        """Whether devices, or counters, that one node uses may be missing on another."""
+        owners = ({piece.slice.spec.node_name for piece in pieces} for pieces in self._all.values())
+        return any(len(names) > 1 or not all(names) for names in owners)
 
     def reached_from(self, row: int) -> list[DevicePool]:
         if row not in self._reached:
@@ -216,7 +214,7 @@ class DevicePools:
 def _valid(name: str, here: list[_Piece], everywhere: list[_Piece]) -> DevicePool | None:
     """The pool; None if two devices or counter sets have the same name, or a device consumes counters that do not exist."""
     offered = [each for piece in here for each in piece.offered]
-    sets = [one for piece in here for one in piece.slice.spec.shared_counters or ()]
+    sets = [one for piece in everywhere for one in piece.slice.spec.shared_counters or ()]
     counters = _counted((one.name, one.counters) for one in sets)
     others = [each for piece in everywhere if piece not in here for each in piece.offered]
     doubled = len({each.key for each in offered}) < len(offered) or len({one.name for one in sets}) < len(sets)
@@ -243,8 +241,8 @@ def _has_groups(published: ResourceSlice) -> bool:
     return any(each.compatibility_groups for each in consumed)
 
 
-def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRule], lists: bool) -> _Piece:
-    spec = published.spec
+def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRule], pools: DevicePools) -> _Piece:
+    spec, lists = published.spec, pools.lists
     per_device = bool(spec.per_device_node_selection)
     offered = tuple(
         _offered(
@@ -252,10 +250,10 @@ def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRu
         )
         for device in spec.devices or ()
     )
+    if spec.shared_counters and not pools.newer:
+        return _Piece(published, table.alive, offered)  # for all nodes, whatever the slice says
     if spec.node_name:
         return _Piece(published, None, offered)
-    if spec.shared_counters:
-        return _Piece(published, table.alive, offered)  # the counters are needed wherever the pool is used
     if per_device:
         reached = np.zeros(len(table), bool)
         for each in offered:
