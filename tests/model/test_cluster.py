@@ -322,6 +322,22 @@ def test_an_infeasible_resize_does_not_count_what_was_asked() -> None:
     assert Template(convert(document, Pod), Cluster().dimensions).request[0] == 3000
 
 
+@pytest.mark.parametrize(
+    ("status", "cpu_milli"),
+    [
+        ({"allocatedResources": {"cpu": 3, "memory": "1Gi"}}, 2000),
+        ({"allocatedResources": {"cpu": 3, "memory": "1Gi"}, "resources": {"requests": {"cpu": 1}}}, 3000),
+        ({"allocatedResources": {"cpu": 1}, "resources": {"requests": {"cpu": "1500m"}}}, 2000),
+        ({"allocatedResources": {"cpu": 1}, "resources": {"requests": {"cpu": "1500m"}}, "resize": "Infeasible"}, 1500),
+        ({"allocatedResources": {"memory": 1}, "resources": {}, "resize": "Infeasible"}, 0),
+    ],
+)
+def test_so_does_a_pod_with_requests_as_a_whole(status: dict[str, object], cpu_milli: int) -> None:
+    spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": 1}}}], "resources": {"requests": {"cpu": 2}}}
+    document = {"metadata": {"name": "p"}, "spec": spec, "status": status}
+    assert Template(convert(document, Pod), Cluster().dimensions).request[0] == cpu_milli
+
+
 def test_a_container_status_without_resources_does_not_tell_pods_apart() -> None:
     made = cluster(pod("told").cpu(1), pod("untold").cpu(1))
     made.put(*pod("told").cpu(1).having("status", "containerStatuses", value=[{"name": "main"}]).build())

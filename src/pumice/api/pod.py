@@ -220,6 +220,8 @@ class PodStatus(Wire, frozen=True):
     start_time: str | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
+    allocated_resources: ResourceList | None = None  #: of the pod as a whole, as are these
+    resources: ResourceRequirements | None = None
     resize: str | None = None
     resource_claim_statuses: list[PodResourceClaimStatus] | None = None
     charges: list[ClaimCharge] | None = field(name="nodeAllocatableResourceClaimStatuses", default=None)

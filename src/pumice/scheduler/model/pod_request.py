@@ -12,6 +12,7 @@ from pumice.scheduler.model.resources import MOST_OF_ONE, PODS, Dimensions, Vect
 
 UNNAMED = {"cpu": quantity("100m"), "memory": quantity("200Mi")}  #: the request of a container in scoring if it has none
 POD_LEVEL = ("cpu", "memory")
+WHOLE = ""  #: the name under which the pod as a whole stands beside its containers
 
 
 def _requests(asking: Container | PodSpec) -> ResourceList:
@@ -25,9 +26,10 @@ def pod_request(pod: Pod, unnamed: Mapping[str, Quantity] = MappingProxyType({})
     running = requested_by_containers(spec, lambda container: {**unnamed, **resized.get(container.name, _requests(container))})
     if pod_level:
         _add(running, charged(pod.status.charges or ()))
-    for name, amount in _requests(spec).items() if pod_level else ():
+    whole = resized.get(WHOLE, _requests(spec))
+    for name in _requests(spec) if pod_level else ():
         if is_pod_level(name):
-            running[name] = amount.milli
+            running[name] = whole[name].milli if name in whole else 0
     _add(running, spec.overhead or {})
     return running
 
@@ -108,25 +110,34 @@ def _resized(pod: Pod) -> dict[str, ResourceList]:
         return {}
     applied, infeasible = state
     resized: dict[str, ResourceList] = {}
-    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
-        status = applied.get(container.name)
+    for name, own in _asked(pod).items():
+        status = applied.get(name)
         if status is None:
             continue
         parts = [status.allocated_resources or {}, (status.resources.requests if status.resources else None) or {}]
-        parts += [] if infeasible else [_requests(container)]
-        names = {name for part in parts for name in part}
-        resized[container.name] = {name: max((p[name] for p in parts if name in p), key=lambda q: q.milli) for name in names}
+        parts += [] if infeasible else [own]
+        names = {each for part in parts for each in part}
+        resized[name] = {each: max((p[each] for p in parts if each in p), key=lambda q: q.milli) for each in names}
     return resized
+
+
+def _asked(pod: Pod) -> dict[str, ResourceList]:
+    """The requests of each container, and those of the pod as a whole if it has any."""
+    whole = {WHOLE: own} if (own := _requests(pod.spec)) else {}
+    return {each.name: _requests(each) for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))} | whole
 
 
 def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
     """The container statuses, by name, that grant other resources than are requested, and whether the requested resize is infeasible; None
-    if there are no such statuses. A kubelet states for every running container what it grants."""
+    if there are no such statuses. A kubelet states for every running container what it grants, and for a pod with requests as a whole what
+    it grants that."""
     statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+    if pod.status.resources is not None and pod.spec.resources is not None:
+        statuses.append(ContainerStatus(WHOLE, pod.status.allocated_resources, pod.status.resources))
     if not statuses or not any(s.allocated_resources or s.resources for s in statuses):
         return None
-    asked = {each.name: _requests(each) for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))}
-    applied = {s.name: s for s in statuses if _grants_other(s, asked.get(s.name, {}))}
+    asked = _asked(pod)
+    applied = {s.name: s for s in statuses if s.name in asked and _grants_other(s, asked[s.name])}
     if not applied:
         return None
     infeasible = pod.status.resize == "Infeasible" or any(
