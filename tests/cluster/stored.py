@@ -39,14 +39,17 @@ class Etcd:
 
     def replace_all(self, objects: Iterable[dict[str, Any]]) -> None:
         """These objects, and of their kinds no others."""
-        for place, _ in PLACES.values():
-            if place != "namespaces":
-                self._call("deleterange", {"key": _encoded(f"/registry/{place}/"), "range_end": _encoded(f"/registry/{place}0")})
+        self.clear(place for place, _ in PLACES.values() if place != "namespaces")
         for item in objects:
             place, in_namespace = PLACES[item["kind"]]
             metadata = item["metadata"]
             name = f"{metadata['namespace']}/{metadata['name']}" if in_namespace else metadata["name"]
             self._call("put", {"key": _encoded(f"/registry/{place}/{name}"), "value": _encoded(json.dumps(item, default=str))})
+
+    def clear(self, places: Iterable[str]) -> None:
+        """Nothing is left there."""
+        for place in places:
+            self._call("deleterange", {"key": _encoded(f"/registry/{place}/"), "range_end": _encoded(f"/registry/{place}0")})
 
     def revision(self) -> int:
         """It grows with every write."""
