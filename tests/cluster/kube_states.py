@@ -19,7 +19,6 @@ NAMESPACES = {
     "blue": {"team": "blue"},
     "green": {"team": "green", "env": "test"},
 }
-PRIORITIES = (-10, 0, 10, 100, 1000)
 IMAGES = {"img0": 20 << 20, "img1:1": 300 << 20, "img2:1": 700 << 20, "reg.example.com:5000/img3": 1500 << 20}
 STARTS = [f"2026-01-01T00:0{minute}:00Z" for minute in range(4)]
 DRIVER, OTHER_DRIVER, DEVICES = "csi.example.com", "other.example.com", "devices.example.com"
@@ -46,7 +45,7 @@ class KubeState:
         self._draw = random.Random(seed)
         self._pick = self._draw.choice
         self.of = f"s{seed}"  #: the profile, and before all names: watches of different kinds may show the state before
-        self._themes = set(self._draw.sample(THEMES, self._draw.randint(1, 4)))
+        self._themes = set(self._draw.sample(THEMES, self._draw.randint(1, 4))) | ({"preemption"} if self._often(0.3) else set())
         self.profile = self._profile()
         self.nodes = [self._node(f"{self.of}-n{number}") for number in range(self._draw.randint(1, 6))]
         self._names = [node["metadata"]["name"] for node in self.nodes]
@@ -154,7 +153,7 @@ class KubeState:
         if self._often(0.7):
             labels |= {"disk": self._pick(["ssd", "hdd"]), "gen": self._pick(["1", "2", "3", "x", "010"])}
         room = {
-            "cpu": self._pick(["1", "2", "3", "4", "2500m", "8"]),
+            "cpu": self._pick(["1", "2", "3", "2500m"] if "preemption" in self._themes else ["1", "2", "3", "4", "2500m", "8"]),
             "memory": self._pick(["1Gi", "2Gi", "4Gi", "3000M", "8Gi"]),
             "pods": self._pick(["110", "110", "110", "3", "5"]),
         }
@@ -247,7 +246,7 @@ class KubeState:
         if self._often(0.25):
             metadata["ownerReferences"] = [self._owner()]
         spec: Body = {"containers": [self._container(f"c{number}") for number in range(self._pick([1, 1, 1, 2, 3]))]}
-        spec["priority"] = self._pick(PRIORITIES if self._has("preemption") else (0, 0, 0, 100))
+        spec["priority"] = self._pick((-10, 0, 0, 10, 10, 100) if self._has("preemption") else (0, 0, 0, 100))
         spec["terminationGracePeriodSeconds"] = self._pick([0, 0, 30])
         if self._has("amounts", 0.3):
             spec["initContainers"] = [self._init(f"i{number}") for number in range(self._draw.randint(1, 3))]

@@ -185,9 +185,9 @@ class Stage:
             if claim["spec"].get("volumeName"):
                 continue
             ours = [each["metadata"]["name"] for each in volumes if (each["spec"].get("claimRef") or {}).get("uid") == meta["uid"]]
-            if not ours and (node := (meta.get("annotations") or {}).get(SELECTED)):
+            if not ours and SELECTED in (meta.get("annotations") or ()):
                 ours = [f"pvc-{meta['name']}"]
-                await self._client.create(VOLUMES, _provided(claim, node, ours[0]))
+                await self._client.create(VOLUMES, _provided(claim, ours[0]))
             if ours:
                 notes = {"pv.kubernetes.io/bind-completed": "yes"}
                 ref = ObjectRef(meta["name"], meta["namespace"])
@@ -237,15 +237,13 @@ def _condition(pod: Body) -> Body | None:
     return next((each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"), None)
 
 
-def _provided(claim: Body, node: str, name: str) -> Body:
+def _provided(claim: Body, name: str) -> Body:
     meta = claim["metadata"]
-    there = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]
     spec = {
         "capacity": claim["spec"]["resources"]["requests"],
         "accessModes": claim["spec"]["accessModes"],
         "claimRef": {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **{key: meta[key] for key in ("name", "namespace", "uid")}},
         "csi": {"driver": DRIVER, "volumeHandle": name},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": there}},
         "storageClassName": claim["spec"]["storageClassName"],
     }
     return {"metadata": {"name": name}, "spec": spec}
