@@ -10,8 +10,9 @@ import pytest
 
 from pumice.api.annotations import ESTIMATE
 from pumice.scheduler.model import Cluster, Table
+from pumice.scheduler.placement.growing_room import GrowingRoom
 from pumice.scheduler.placement.planned_ends import PlannedEnds
-from pumice.scheduler.placement.timetable import PodSet, Promise, Timetable, places
+from pumice.scheduler.placement.timetable import KeptPromises, PodSet, Promise, Timetable, places
 from pumice.testing import cluster, node, pod, podgroup
 from pumice.testing.builders import Builder
 from pumice.testing.scene import NOW, session
@@ -119,10 +120,12 @@ def test_a_promise_that_is_said_to_be_the_earliest_is_found_again(seed: int) -> 
                         timetable.change(promise, length, -1)
                     if random.random() < 0.2:
                         pod_sets = sets_of(made, random)
-                    is_earliest = timetable.is_earliest(promise, pod_sets, length)
+                    known = KeptPromises([promise if promise.is_of_one(pod_sets) else None], len(made.dimensions.names))
+                    is_earliest, again = timetable.surely_earliest(known)[0], timetable.earliest(pod_sets, length, promise)
                     timetable.change(promise, length, 1)
                     found = timetable.earliest(pod_sets, length)
                     assert found == promise or not is_earliest
+                    assert found == again
                     kept, moved = kept + is_earliest, moved + (found != promise)
                     if found is None or random.random() < 0.2:
                         continue
@@ -133,6 +136,36 @@ def test_a_promise_that_is_said_to_be_the_earliest_is_found_again(seed: int) -> 
                     timetable.change(found, length, -1)
                     taken.append((found, pod_sets, length))
     assert kept and moved
+
+
+@pytest.mark.parametrize("seed", range(times(40)))
+def test_room_that_only_grows_is_that_of_a_timetable_without_promises(seed: int) -> None:
+    """A pod is promised room, and others start beside it."""
+    random = Random(seed)
+    made = cluster(*drawn(random))
+    with session(made, "predicates") as opened:
+        planned, idle = made.index(PlannedEnds), made.nodes.idle
+        timetable, growing = Timetable(opened, planned, inf), GrowingRoom(opened, planned, inf)
+        amounts = np.zeros(len(idle))
+        amounts[list(made.dimensions.columns.values())] = random.choice((0, 1000))
+        amounts[0] = random.choice((1000, 3000, 6000))
+        pods = [PodSet(amounts, 1, np.array([random.random() < 0.9 for _ in made.nodes]))]
+        lengths = (0.0, 5.0, 10.0, 25.0, inf)
+        first = timetable.earliest(pods, lengths[2])
+        promise, lasts = growing.earliest(pods, inf), random.choice(lengths)
+        assert promise == first
+        if promise is not None:
+            timetable.change(promise, lasts, -1)
+            growing.change(promise, lasts, -1)
+        for _ in range(4):
+            for length in lengths:
+                assert (growing.free_now(length)[: len(made.dimensions.names)] == timetable.free_now(length)).all()
+            length, row = random.choice(lengths), random.randrange(len(made.nodes))
+            beside = Promise(opened.now, ((0, row, 500.0), (2, row, 1.0)))
+            for each in (timetable, growing):
+                each.change(beside, length, -1)
+            if length:
+                idle[0, row], idle[2, row] = idle[0, row] - 500.0, idle[2, row] - 1.0
 
 
 def test_expected_ends_are_those_of_a_recount_when_more_resources_become_known() -> None:

@@ -31,6 +31,7 @@ from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import INQUEUE, Cluster, Job, OneOf, Task, Template
 from pumice.scheduler.model.half_placed_gangs import cut_short_at
+from pumice.scheduler.placement.growing_room import GrowingRoom
 from pumice.scheduler.placement.line import Line, candidates
 from pumice.scheduler.placement.past_runs import PastRuns, owner_of, without_numbers
 from pumice.scheduler.placement.pending_tasks import PendingTasks
@@ -126,7 +127,7 @@ class LineInSession(Line):
     def _is_beyond_quota(self, job: Job) -> bool:
         """Whether only the quota of its queue stops the job: nodes have room. In a full cluster queues have no quota left either."""
         is_refused = any(uid in self.session.refused_by_queue for uid in job.pending)
-        return is_refused and places(self.session.nodes.idle, self._pod_sets(job)) is not None
+        return is_refused and places(self.session.nodes.idle, self.pod_sets(job)) is not None
 
     def one_by_one(self, first: Job) -> list[Job]:
         """The jobs behind the first, each by itself, in order. For each it is recorded that it waits behind the first."""
@@ -169,7 +170,7 @@ class LineInSession(Line):
         assert job.queue is not None
         return (job.queue.name, *self.session.task_kind(task))
 
-    def _start_beside(self, job: Job, timetable: Timetable) -> bool:
+    def _start_beside(self, job: Job, timetable: Timetable | GrowingRoom) -> bool:
         """Start the job if it takes no promised room for as long as it is expected to run. Return whether it starts."""
         length = self._length(job)
         free, usage = timetable.free_now(length), list[tuple[int, int, float]]()
@@ -201,7 +202,7 @@ class LineInSession(Line):
         assert job.queue is not None
         return self.session.allocatable(job.queue, task)
 
-    def _pod_sets(self, job: Job) -> list[PodSet]:
+    def pod_sets(self, job: Job) -> list[PodSet]:
         """The pods that the job still needs to start, grouped by template."""
         missing = max(1, job.min_member - job.ready_count)
         counts: dict[Template, int] = {}

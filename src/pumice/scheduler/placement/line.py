@@ -13,8 +13,9 @@ import numpy as np
 from pumice.api.times import rfc3339
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.model import EPSILON, Cluster, Job, Mask, Table, Task, Template
+from pumice.scheduler.placement.growing_room import GrowingRoom
 from pumice.scheduler.placement.planned_ends import FIRST_STEP_S, PlannedEnds
-from pumice.scheduler.placement.timetable import PodSet, Promise, Timetable
+from pumice.scheduler.placement.timetable import KeptPromises, PodSet, Promise, Timetable
 
 MOST_NAMED = 8  #: nodes that an event names
 
@@ -40,8 +41,8 @@ class Line:
 
     def backfill(self, first: Job) -> None:
         """Start later jobs before the first where that does not delay it (EASY): only the first job gets a promise."""
-        timetable = self._timetable()
-        promise = timetable.earliest(self._pod_sets(first), self._length(first))
+        timetable = self._room_to_come()
+        promise = timetable.earliest(self.pod_sets(first), self._length(first))
         if promise is not None:
             self._report(first, promise)
         if not any(map(self._may_fit, self._templates_behind())):
@@ -56,13 +57,19 @@ class Line:
         """Start jobs or promise them room (conservative). Earlier promises are kept, or improved in the order of the jobs."""
         kept, lengths = self._kept(jobs), list(map(self._length, jobs))
         timetable = self._timetable([(kept[job.uid], length) for job, length in zip(jobs, lengths, strict=True) if job.uid in kept])
-        for job, length in zip(jobs, lengths, strict=True):
-            pod_sets = self._pod_sets(job)
-            if job.uid in kept:
-                if self.shortcuts and timetable.is_earliest(kept[job.uid], pod_sets, length):
+        sure = SurePromises(self, timetable, jobs, kept)
+        for number, (job, length) in enumerate(zip(jobs, lengths, strict=True)):
+            own = kept.get(job.uid)
+            if own is not None and self.shortcuts:
+                if sure.holds(number):
                     continue
-                timetable.change(kept[job.uid], length, 1)
-            promise = timetable.earliest(pod_sets, length)
+                promise = timetable.earliest(self.pod_sets(job), length, own)
+                if promise == own:
+                    continue
+            if own is not None:
+                timetable.change(own, length, 1)
+            if own is None or not self.shortcuts:
+                promise = timetable.earliest(self.pod_sets(job), length)
             if promise is None or (promise.start <= self.now and not self._has_quota(job, next(iter(job.pending.values())))):
                 continue
             if promise.start > self.now or not self._start_beside(job, timetable):
@@ -79,11 +86,11 @@ class Line:
         """The jobs behind the first, in order, without those for which nothing has changed since one that is alike had its turn."""
         raise NotImplementedError
 
-    def _start_beside(self, job: Job, timetable: Timetable) -> bool:
+    def _start_beside(self, job: Job, timetable: Timetable | GrowingRoom) -> bool:
         """Start the job if it takes no promised room for as long as it is expected to run. Return whether it starts."""
         raise NotImplementedError
 
-    def _pod_sets(self, job: Job) -> list[PodSet]:
+    def pod_sets(self, job: Job) -> list[PodSet]:
         """The pods that the job still needs to start, grouped by template."""
         raise NotImplementedError
 
@@ -103,6 +110,10 @@ class Line:
     @cached_property
     def _ends(self) -> PlannedEnds:
         return self.cluster.index(self._kind_of_ends)
+
+    def _room_to_come(self) -> Timetable | GrowingRoom:
+        """The room from now on, of which nothing is promised yet."""
+        return self._timetable()
 
     def _timetable(self, promised: Sequence[tuple[Promise, float]] = ()) -> Timetable:
         self._ends.refresh()
@@ -158,3 +169,29 @@ def candidates(evaluation: Evaluation, free: Table) -> Mask:
     columns, amounts = evaluation.template.columns, evaluation.template.amounts
     has_room: Mask = np.all(free[columns] + EPSILON > amounts[:, None], axis=0)
     return evaluation.admitted & evaluation.fits_idle & has_room
+
+
+class SurePromises:
+    """Which jobs are surely promised the same again: most are found out at once, for the timetable as it is then."""
+
+    def __init__(self, line: Line, timetable: Timetable, jobs: Sequence[Job], promises: Mapping[str, Promise]) -> None:
+        self._line, self._timetable, self._jobs, self._promises = line, timetable, jobs, promises
+        self._position = -1  #: in the log, when promises were read
+        self._changes = -1  #: of the timetable, when they were compared
+        self._kept: KeptPromises
+        self._sure: Mask
+
+    def holds(self, number: int) -> bool:
+        """Whether the job of this number, which is asked for in order, is promised the same again."""
+        line, timetable = self._line, self._timetable
+        if self._position != line.cluster.log.position:
+            self._position, self._changes = line.cluster.log.position, -1
+            single = [self._single(job) if each >= number else None for each, job in enumerate(self._jobs)]
+            self._kept = KeptPromises(single, len(line.cluster.dimensions.names))
+        if self._changes != timetable.changes:
+            self._changes, self._sure = timetable.changes, timetable.surely_earliest(self._kept)
+        return bool(self._sure[number])
+
+    def _single(self, job: Job) -> Promise | None:
+        promise = self._promises.get(job.uid)
+        return promise if promise is not None and promise.is_of_one(self._line.pod_sets(job)) else None

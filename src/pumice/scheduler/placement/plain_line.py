@@ -21,6 +21,7 @@ from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session_notes import SessionNotes
 from pumice.scheduler.model import INQUEUE, Cluster, Job, Task, Template, status
+from pumice.scheduler.placement.growing_room import GrowingRoom
 from pumice.scheduler.placement.line import Line, candidates
 from pumice.scheduler.placement.planned_ends import PlannedEnds
 from pumice.scheduler.placement.timetable import PodSet, Promise, Timetable
@@ -47,6 +48,7 @@ class PlainLine(Line):
         self._waiters = waiters
         self._evaluations = evaluations
         self._observer = observer
+        self._sets: dict[Hashable, tuple[int, list[PodSet]]] = {}  #: by kind of task: the position in the log, and what it asks for then
 
     def start_in_order(self) -> Waiter | None:
         """Start jobs in order. Return the first that does not fit; None if all fit."""
@@ -85,31 +87,38 @@ class PlainLine(Line):
             if self._may_fit(waiter.task.template):
                 yield waiter.job
 
-    def _start_beside(self, job: Job, timetable: Timetable) -> bool:
-        (task,), length = job.pending.values(), self._length(job)
-        evaluation = self._evaluation(task)
+    def _room_to_come(self) -> GrowingRoom:
+        self._ends.refresh()
+        return GrowingRoom(self, self._ends, self._unknown)
+
+    def _start_beside(self, job: Job, timetable: Timetable | GrowingRoom) -> bool:
+        waiter, length = self._waiters.by_uid[job.uid], self._length(job)
+        evaluation = self._evaluation(waiter.task)
         evaluation.refresh()
         row = evaluation.best(candidates(evaluation, timetable.free_now(length)))
         if row < 0:
-            self._no_room[self._kind(job, task)] = length
+            self._no_room[waiter.kind] = length
             return False
-        self._start(self._waiters.by_uid[job.uid], row)
+        self._start(waiter, row)
         self._no_room.clear()
-        usage = tuple((column, row, amount) for column, amount in task.template.needs)
+        usage = tuple((column, row, amount) for column, amount in waiter.task.template.needs)
         timetable.change(Promise(self.now, usage), length, -1)
         return True
 
-    def _pod_sets(self, job: Job) -> list[PodSet]:
-        (task,) = job.pending.values()
-        evaluation = self._evaluation(task)
-        evaluation.refresh()
-        return [PodSet(task.template.request, 1, self._resolvable(evaluation))]
+    def pod_sets(self, job: Job) -> list[PodSet]:
+        waiter, position = self._waiters.by_uid[job.uid], self.cluster.log.position
+        known = self._sets.get(waiter.kind)
+        if known is None or known[0] != position:
+            evaluation = self._evaluation(waiter.task)
+            evaluation.refresh()
+            known = self._sets[waiter.kind] = position, [PodSet(waiter.task.template.request, 1, self._resolvable(evaluation))]
+        return known[1]
 
     def _has_quota(self, job: Job, task: Task) -> bool:
         return True
 
     def _kind(self, job: Job, task: Task) -> Hashable:
-        return self._evaluations.key(task)
+        return self._waiters.by_uid[job.uid].kind
 
     def _event(self, job: Job, message: str) -> None:
         self.events.append(GroupEvent(job, "Normal", "Reserved", message))
@@ -142,7 +151,7 @@ def serve(cluster: Cluster, policy: Policy, now: float, observer: Observer, back
     plugins, evaluations, others = OpenPlugins.left(cluster, policy), evaluations_left(cluster, policy), plainly_changed(cluster)
     if plugins is None or evaluations is None or others is None or not cluster.not_enqueued.keys() <= cluster.waiting.keys():
         return None
-    waiters = Waiters.of(cluster, policy, plugins)
+    waiters = Waiters.of(cluster, policy, plugins, evaluations)
     if waiters is None or not all(queue.open for queue in waiters.queues):
         return None
     memory = dict(cluster.memory.get("in-order", ()))

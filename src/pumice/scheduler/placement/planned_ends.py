@@ -5,14 +5,20 @@ its estimate is expected to end after one more minute, then two more, then four.
 `PlannedByHistory` the usual run of similar pods (`past_runs.py`), if that is less.
 """
 
-from collections.abc import Mapping
-from math import inf, log2
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+from heapq import merge
+from itertools import islice
+from math import inf, log2, nextafter
+from operator import itemgetter
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from pumice.scheduler.model import Cluster, Index, Job, Rows, Table, Task, Vector, status
 from pumice.scheduler.placement.past_runs import PastRuns
+
+_time = itemgetter(0)
 
 FIRST_STEP_S = 60.0  #: the first extension of a pod that outlives its estimate; each further one is twice as long
 
@@ -41,6 +47,7 @@ class PlannedEnds(Index):
         self._times: Vector = np.zeros(0)  #: by slot: when the pod is expected to end; inf if the slot is free
         self._rows: Rows = np.zeros(0, np.intp)
         self._amounts: Table = np.zeros((0, self.cluster.dimensions.width))  #: [slot, r]
+        self._in_order: list[tuple[float, int, Task]] = []  #: by time: the same pods, with their slots
         self._by_clock: dict[str, Task] = {}  #: pods whose expected end depends on the present time
 
     def change(self, row: int, task: Task, sign: int) -> None:
@@ -48,6 +55,7 @@ class PlannedEnds(Index):
             self._unread[task.uid] = task
         elif self._unread.pop(task.uid, None) is None and self._by_clock.pop(task.uid, None) is None:
             slot = self._slots.pop(task.uid)
+            del self._in_order[bisect_left(self._in_order, (float(self._times[slot]), slot))]
             self._times[slot] = inf
             self._free.append(slot)
 
@@ -70,6 +78,7 @@ class PlannedEnds(Index):
                 if slot == len(self._times):
                     self._grow()
                 self._times[slot], self._rows[slot], self._amounts[slot] = began + run, task.node, task.template.taken
+                insort(self._in_order, (began + run, slot, task))
         self._unread.clear()
 
     def _grow(self) -> None:
@@ -83,8 +92,8 @@ class PlannedEnds(Index):
 
     def _planned(self) -> dict[str, tuple[float, int, list[float]]]:
         """By pod uid: when the pod is expected to end, its row, and what it gives back."""
-        slots = self._slots.items()
-        return {uid: (float(self._times[slot]), int(self._rows[slot]), self._amounts[slot].tolist()) for uid, slot in slots}
+        planned = self._in_order
+        return {task.uid: (time, int(self._rows[slot]), self._amounts[slot].tolist()) for time, slot, task in planned}
 
     def to_come(self, cycle: Cycle, unknown: float) -> tuple[Vector, Rows, Table]:
         """All expected changes: when, on which rows, and how much more room there is from then on [r, change], of all resources that have
@@ -94,12 +103,22 @@ class PlannedEnds(Index):
         times, rows, amounts = self._times[slots], self._rows[slots], self._amounts[slots, :named]
         for late in np.flatnonzero(times <= now).tolist():
             times[late] = _extended(float(times[late]), now)
-        evicted = (task for task in cycle.moves if task.evicted and task.node >= 0)  # indexes do not see them
-        others = [(end, task) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, now, unknown)) < inf]
-        if others:
+        if others := self._others(cycle, unknown):
             times, rows = np.append(times, [end for end, _ in others]), np.append(rows, [task.node for _, task in others])
             amounts = np.concatenate([amounts, [task.template.taken[:named] for _, task in others]])
         return times, rows, amounts.T
+
+    def _others(self, cycle: Cycle, unknown: float) -> list[tuple[float, Task]]:
+        """The pods that are expected to end at a time which depends on the present one."""
+        evicted = (task for task in cycle.moves if task.evicted and task.node >= 0)  # indexes do not see them
+        return [(end, task) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, cycle.now, unknown)) < inf]
+
+    def one_by_one(self, cycle: Cycle, unknown: float) -> Iterator[tuple[float, Task]]:
+        """The pods that are expected to end, and when, the first one first."""
+        late = bisect_left(self._in_order, (nextafter(cycle.now, inf),))
+        soon = [(_extended(time, cycle.now), task) for time, _, task in self._in_order[:late]] + self._others(cycle, unknown)
+        on_time = ((time, task) for time, _, task in islice(self._in_order, late, None))
+        return merge(sorted(soon, key=_time), on_time, key=_time) if soon else on_time
 
     def known_run(self, task: Task) -> float | None:
         """The seconds that a pod is expected to run: the estimate of its job, else its activeDeadlineSeconds, else None."""

@@ -22,17 +22,15 @@ Usage = tuple[tuple[int, int, float], ...]  #: column, row and amount of each pa
 _row = itemgetter(1)  #: of a part of a usage
 
 
-class PodSet(NamedTuple):
+class PodSet:
     """Equal pods that must all find room."""
 
-    amounts: Vector  #: what one pod requests
-    copies: int
-    where: Mask  #: nodes that may take them
-
-    @property
-    def needs(self) -> list[tuple[int, float]]:
-        """The resources that one of them requests, with the amounts."""
-        return [(column, amount) for column, amount in enumerate(self.amounts.tolist()) if amount]
+    def __init__(self, amounts: Vector, copies: int, where: Mask) -> None:
+        self.amounts = amounts  #: what one pod requests
+        self.copies = copies
+        self.where = where  #: nodes that may take them
+        #: the resources that one of them requests, with the amounts
+        self.needs = [(column, amount) for column, amount in enumerate(amounts.tolist()) if amount]
 
 
 class Promise(NamedTuple):
@@ -40,6 +38,25 @@ class Promise(NamedTuple):
 
     start: float
     usage: Usage
+
+    def is_of_one(self, pod_sets: list[PodSet]) -> bool:
+        """Whether it is of one pod, as these are, on a node that may take it."""
+        if len(pod_sets) != 1 or pod_sets[0].copies != 1 or not self.usage:
+            return False
+        (pods,), row = pod_sets, self.usage[0][1]
+        return bool(pods.where[row]) and self.usage == tuple([(column, row, amount) for column, amount in pods.needs])
+
+
+class KeptPromises:
+    """Promises to jobs of one pod, as columns. None of a job stands for one that is always looked at."""
+
+    def __init__(self, promises: Sequence[Promise | None], width: int) -> None:
+        self.starts = np.array([0.0 if promise is None else promise.start for promise in promises])
+        self.rows = np.array([0 if promise is None else promise.usage[0][1] for promise in promises], np.intp)
+        self.amounts: Table = np.zeros((width, len(promises)))
+        for number, promise in enumerate(promises):
+            for column, _, amount in promise.usage if promise is not None else ():
+                self.amounts[column, number] = amount
 
 
 class Timetable:
@@ -49,9 +66,9 @@ class Timetable:
         """`unknown`: the seconds that a pod without an estimate is expected to run. `promised`: promises with the lengths of their runs."""
         idle = cycle.cluster.nodes.idle[: len(cycle.cluster.dimensions.names)]  # all that have a name
         self._now, self._count = cycle.now, idle.shape[1]
+        self.changes = 0
         self._less = sorted(promise.start for promise, _ in promised)  #: the instants at which room is taken
         self._free: dict[int, Table] = {}  #: the room free from now on, by the number of times that room is taken meanwhile
-        self._most: tuple[Vector, Table, bool] | None = None  #: for `is_earliest`, until something changes
         at_first = np.full(self._count, self._now), np.arange(self._count), np.zeros_like(idle)
         parts = zip(at_first, ends.to_come(cycle, unknown), _changes(promised, len(idle)), strict=True)
         times, rows, amounts = (np.concatenate(each, axis=-1) for each in parts)
@@ -75,11 +92,22 @@ class Timetable:
         if sign < 0:
             insort(self._less, promise.start)
         self._free.clear()
-        self._most = None
-        for row, parts in groupby(promise.usage, _row):
-            during = self._entries(row, promise.start, length)
-            for column, _, amount in parts:
-                self._room[column, during] += sign * amount
+        self.changes += 1
+        for during, column, amount in self._parts(promise, length):
+            self._room[column, during] += sign * amount
+
+    def _parts(self, promise: Promise, length: float) -> list[tuple[slice, int, float]]:
+        """The entries at which a promise takes room, with resource and amount. As its rows are in order, entries stay where they are."""
+        spans = [(self._entries(row, promise.start, length), list(parts)) for row, parts in groupby(promise.usage, _row)]
+        return [(during, column, amount) for during, parts in spans for column, _, amount in parts]
+
+    def _with(self, promise: Promise, length: float) -> Table:
+        """The room that there would be if a promise were given back."""
+        parts = self._parts(promise, length)
+        room = self._room.copy()
+        for during, column, amount in parts:
+            room[column, during] += amount
+        return room
 
     def _entries(self, row: int, start: float, length: float) -> slice:
         """The entries of a node from an instant on for a length of time."""
@@ -103,69 +131,51 @@ class Timetable:
         """The room that is free from now on for the whole length of time."""
         drops = bisect_left(self._less, self._now + length)
         if drops not in self._free:
-            self._free[drops] = self._least(self._now, length)
+            self._free[drops] = self._least(self._room, self._now, length)
         return self._free[drops].copy()
 
-    def _least(self, start: float, length: float) -> Table:
+    def _least(self, room: Table, start: float, length: float) -> Table:
         """The room that is free on each node from an instant on for the whole length of time."""
         during = ((self._times <= start) | (self._times < start + length)) & (self._until > start)
-        least: Table = np.minimum.reduceat(np.where(during, self._room, inf), self._firsts[:-1], axis=1)
+        least: Table = np.minimum.reduceat(np.where(during, room, inf), self._firsts[:-1], axis=1)
         return least
 
-    def earliest(self, pod_sets: list[PodSet], length: float) -> Promise | None:
-        """A promise from the first instant at which there is room for all pods for that length of time; None if there never is."""
-        alone = [self._earliest_of(pod_set, length) for pod_set in pod_sets]
+    def earliest(self, pod_sets: list[PodSet], length: float, own: Promise | None = None) -> Promise | None:
+        """A promise from the first instant at which there is room for all pods for that length of time; None if there never is. `own`: what
+        was promised to these pods, as if that were given back."""
+        room = self._with(own, length) if own is not None else self._room
+        alone = [self._earliest_of(pod_set, room, length) for pod_set in pod_sets]
         if len(alone) == 1:
             return alone[0]
         starts = [promise.start for promise in alone if promise is not None]
         if len(starts) < len(alone):
             return None
         for time in np.unique(self._times[self._times >= max(starts, default=self._now)]).tolist():
-            usage = places(self._least(time, length), pod_sets)
+            usage = places(self._least(room, time, length), pod_sets)
             if usage is not None:
                 rows, columns = np.nonzero(usage.T)
                 return Promise(time, tuple(zip(columns.tolist(), rows.tolist(), usage[columns, rows].tolist(), strict=True)))
         return None
 
-    def is_earliest(self, promise: Promise, pod_sets: list[PodSet], length: float) -> bool:
-        """Whether `earliest` would find the same promise again if its room were given back. It may be so even if this says no.
-
-        It is so for a single pod that still has its room for the whole run, if at no instant before any node has room, and at the same
-        instant no node that comes first.
-        """
-        if len(pod_sets) != 1 or pod_sets[0].copies != 1 or not promise.usage:
-            return False
-        (pods,), row, needs = pod_sets, promise.usage[0][1], pod_sets[0].needs
-        if promise.usage != tuple([(column, row, amount) for column, amount in needs]) or not pods.where[row]:
-            return False
-        if self._most is None:
-            self._most = self._most_until()
-        times, most, is_enough = self._most
-        number = times.searchsorted(promise.start, "right" if row else "left") - 1  # the last instant at which a node would come first
-        if is_enough and any(most[column, number] + EPSILON < amount for column, amount in needs):
-            return True
-        during = self._entries(row, promise.start, length)
-        before = (self._times < promise.start) | ((self._times == promise.start) & (self._rows < row))
-        fits = before & pods.where[self._rows]
-        for column, amount in needs:
-            if self._room[column, during].min() < -EPSILON:
-                return False
-            fits &= self._room[column] + EPSILON >= amount
-        return not fits.any()
-
-    def _most_until(self) -> tuple[Vector, Table, bool]:
-        """The instants in order; by resource, the most that any node has at any instant until then; and whether no node lacks room ever."""
+    def surely_earliest(self, kept: KeptPromises) -> Mask:
+        """Which of these promises `earliest` would surely find again if their room were given back: at no instant before has any node room,
+        nor at the same instant one that comes first. None if some node ever lacks room."""
+        if self._room.min() < -EPSILON:
+            return np.zeros(len(kept.starts), bool)
         order = self._times.argsort()
-        return self._times[order], np.maximum.accumulate(self._room[:, order], axis=1), bool(self._room.min() >= -EPSILON)
+        times, most = self._times[order], np.maximum.accumulate(self._room[:, order], axis=1)  # by resource, on any node until then
+        last = np.where(kept.rows > 0, times.searchsorted(kept.starts, "right"), times.searchsorted(kept.starts)) - 1
+        found: Mask = np.any(most[:, last] + EPSILON < kept.amounts, axis=0)
+        return found
 
-    def _earliest_of(self, pods: PodSet, length: float) -> Promise | None:
+    def _earliest_of(self, pods: PodSet, room: Table, length: float) -> Promise | None:
         """The promise for equal pods. It comes from spans: times in which a node has room for one more of them, long enough to run."""
         needs = pods.needs
         fits = pods.where[self._rows]
         begins, ends, rows = [], [], []
         for copies in range(1, pods.copies + 1):
             for column, amount in needs:
-                fits &= self._room[column] + EPSILON >= copies * amount
+                fits &= room[column] + EPSILON >= copies * amount
             goes_on = fits[1:] & fits[:-1] & self._goes_on
             is_first, is_last = fits.copy(), fits.copy()
             is_first[1:] ^= goes_on
@@ -191,8 +201,8 @@ class Timetable:
         if not len(possible):
             return None
         start = float(starts[possible[0]])
-        room = np.bincount(row[(begin <= start) & (end >= start + length) & (end > start)])
-        counts = np.clip(pods.copies - (np.cumsum(room) - room), 0, room)
+        most = np.bincount(row[(begin <= start) & (end >= start + length) & (end > start)])
+        counts = np.clip(pods.copies - (np.cumsum(most) - most), 0, most)
         taken = [(row, int(counts[row])) for row in np.flatnonzero(counts).tolist()]
         return Promise(start, tuple((column, row, amount * count) for row, count in taken for column, amount in needs))
 
@@ -211,11 +221,11 @@ def _changes(promised: Sequence[tuple[Promise, float]], width: int) -> tuple[Vec
 def places(free: Table, pod_sets: list[PodSet]) -> Table | None:
     """What the pods take of each node, filling the first nodes first; None if there is no room for all of them."""
     usage = np.zeros_like(free)
-    for amounts, wanted, where in pod_sets:
-        amounts = amounts[: len(free)]
+    for pods in pod_sets:
+        amounts, wanted = pods.amounts[: len(free)], pods.copies
         needed = np.flatnonzero(amounts)
         room = ((free[needed] - usage[needed] + EPSILON) // amounts[needed, None]).min(axis=0)
-        copies = np.where(where, np.clip(room, 0, wanted), 0)
+        copies = np.where(pods.where, np.clip(room, 0, wanted), 0)
         before = np.cumsum(copies) - copies
         if before[-1] + copies[-1] < wanted:
             return None

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.framework.job_classes import Member
 from pumice.scheduler.framework.newcomer_cycle import givers_of_order, is_newcomer, turn_of
 from pumice.scheduler.framework.plugin import Plugin
@@ -25,6 +26,7 @@ class Waiter(NamedTuple):
     job: Job
     task: Task
     member: Member
+    kind: Hashable  #: equal for tasks that the rules cannot tell apart
 
 
 _turn = itemgetter(0)
@@ -33,9 +35,10 @@ _turn = itemgetter(0)
 class Waiters:
     """The jobs that wait, in the order of their turns, as they were after the last cycle."""
 
-    def __init__(self, basis: Hashable, policy: Policy, plugins: Sequence[Plugin]) -> None:
+    def __init__(self, basis: Hashable, policy: Policy, plugins: Sequence[Plugin], evaluations: Evaluations) -> None:
         self._basis = basis
         self._placer = policy.placer
+        self._kind = evaluations.key
         self._givers = givers_of_order(policy, plugins)
         self.by_uid: dict[str, Waiter] = {}
         self.in_order: list[Waiter] = []
@@ -46,14 +49,14 @@ class Waiters:
         self.cycle = -1  #: the number of the last cycle
 
     @classmethod
-    def of(cls, cluster: Cluster, policy: Policy, plugins: Sequence[Plugin]) -> "Waiters | None":
+    def of(cls, cluster: Cluster, policy: Policy, plugins: Sequence[Plugin], evaluations: Evaluations) -> "Waiters | None":
         """The jobs that wait now; None if any of them is not plain."""
         kept: Waiters | None = cluster.memory.get(MEMORY)
-        basis, waiting, changed = (policy, tuple(cluster.versions.items())), cluster.waiting, cluster.changed
+        basis, waiting, changed = (policy, evaluations, tuple(cluster.versions.items())), cluster.waiting, cluster.changed
         if kept is not None and kept._basis == basis and kept.odd in waiting and kept.odd not in changed:
             return None
         if kept is None or kept._basis != basis or kept.cycle != cluster.cycles or kept.odd:
-            kept = cluster.memory[MEMORY] = Waiters(basis, policy, plugins)
+            kept = cluster.memory[MEMORY] = Waiters(basis, policy, plugins, evaluations)
             changed = waiting
         kept._look_at(cluster, changed.values())
         return None if kept.odd else kept
@@ -72,7 +75,7 @@ class Waiters:
     def _add(self, job: Job, turn: Any) -> None:
         (task,) = job.tasks.values()
         assert job.queue is not None
-        waiter = self.by_uid[job.uid] = Waiter(turn, job, task, Member.of(job))
+        waiter = self.by_uid[job.uid] = Waiter(turn, job, task, Member.of(job), self._kind(task))
         insort(self.in_order, waiter, key=_turn)
         insort(self.members, waiter.member)
         self.templates[task.template] += 1
