@@ -261,7 +261,7 @@ class Evaluation:
 
     def _rank(self, row: int, levels: Sequence[float]) -> float:
         """The total score of one row; NOTHING if it is no candidate."""
-        if not self._fits_now(row) or not all(part.admits(row) for part in self._feasible):
+        if not self._fits_now(row) or not all(part.admits_now(row) for part in self._feasible):
             return NOTHING
         return reduce(add, levels, self._score_of(row))
 

@@ -75,11 +75,12 @@ class FeasibleRows:
         if changed is None or len(changed) > FEW or Reach.CLUSTER in self._filters:
             self.refresh()
         elif row in changed:
-            return self._admits_now(row)
+            return self.admits_now(row)
         return bool(self.admitted[row])
 
-    def _admits_now(self, row: int) -> bool:
-        """Whether a row is admitted, of which the filters that read what stands on it are asked, about this row alone."""
+    def admits_now(self, row: int) -> bool:
+        """Whether a row is admitted, of which the filters that read what stands on it are asked, about this row alone. Needs that all rows
+        were asked about before, and no filter that looks further."""
         if not self._cluster.nodes.alive[row] or (Reach.STATIC in self._bits and self._bits[Reach.STATIC][row]):
             return False
         return not self._any_refuses(self._filters.get(Reach.NODE, ()), row)

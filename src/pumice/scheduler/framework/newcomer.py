@@ -27,5 +27,6 @@ class Newcomer:
                 return False
         if not self.job.is_pending:
             return True
-        rest = (idle - as_vector(np.add.reduce([queue.promised for queue in self.cluster.queues.values()]))).tolist()
-        return all(amount <= rest[column] for column, amount in enumerate(self.job.min_resources.tolist()) if amount and column != PODS)
+        if promised := [queue.promised for queue in self.cluster.queues.values() if queue.promisees]:
+            idle = idle - as_vector(np.add.reduce(promised))
+        return all(amount <= idle[column] for column, amount in enumerate(self.job.min_resources.tolist()) if amount and column != PODS)

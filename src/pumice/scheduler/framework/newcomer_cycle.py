@@ -49,10 +49,9 @@ def place_newcomers(cluster: Cluster, policy: Policy, now: float, observer: Obse
             if job.waiting_since is None and policy.has_action("enqueue"):
                 tries.set(job, waiting_since=now)
             tries.phase(job, INQUEUE)
-        tries.move(newcomer.task, status.ALLOCATED, row)
+        tries.move(newcomer.task, status.BINDING, row)
     for newcomer in newcomers:
         observer.turn(newcomer.task)
-        cluster.decide(newcomer.task)
     decisions = Decisions([Bind(newcomer.task, newcomer.task.node_name, {}) for newcomer in newcomers])
     placed = sorted([newcomer.job for newcomer in newcomers], key=age)
     decisions.tell(Conclusion(outcomes_of(cluster, policy, [*placed, *sorted(others, key=age)]), [], []))

@@ -13,7 +13,7 @@ from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue as QueueObject
 from pumice.scheduler.model import status
 from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.inqueue_promises import promises_agree, withdraw_promises
+from pumice.scheduler.model.inqueue_promises import promises_agree, promises_to, withdraw_promises
 from pumice.scheduler.model.job import PENDING, Job
 from pumice.scheduler.model.kept_sums import KeptSums
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
@@ -454,6 +454,7 @@ class Cluster(KeptSums):
         for queue in self.queues.values():
             assert (queue.holding == sum((j.holding for j in queue.jobs.values()), nothing)).all(), f"held of {queue}"
             assert (queue.asking == sum((j.asking for j in queue.jobs.values()), nothing)).all(), f"pending of {queue}"
+            assert queue.promisees == sum(promises_to(j).admitted is not None for j in queue.jobs.values()), f"promises of {queue}"
         elastic = {job.uid for job in self.jobs.values() if job.queue is not None and job.ready_count > job.min_member}
         assert {job.uid for job in self.elastic_jobs()} == elastic, "jobs beyond their minimum"
         grouped = {uid: key for key, members in self.members.items() for uid in members}

@@ -53,7 +53,7 @@ def _promises(job: Job) -> Promises:
     surplus = np.maximum(held - job.min_resources, 0.0)
     surplus[PODS] = 0.0  # queues do not count pods
     counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
-    return Promises(_kept(rest), _kept(surplus if surplus.any() else None), _kept(counted))
+    return Promises(_kept(rest), _kept(surplus), _kept(counted))
 
 
 def _parts(job: Job, promises: Promises) -> Promises:
@@ -82,7 +82,7 @@ def fitted(promises: Promises, dimensions: Dimensions) -> Promises:
 
 
 def _kept(amounts: Vector | None) -> Sum | None:
-    return None if amounts is None else as_sum(amounts)
+    return None if amounts is None or not amounts.any() else as_sum(amounts)
 
 
 def withdraw_promises(job: Job) -> None:
@@ -96,7 +96,9 @@ def _replace(job: Job, promises: Promises) -> None:
     if promises is job.promises:
         return
     sums = queue.reserved, queue.surplus, queue.promised
-    for total, before, after in zip(sums, promises_to(job), _parts(job, promises), strict=True):
+    old, new = promises_to(job), _parts(job, promises)
+    queue.promisees += (new.admitted is not None) - (old.admitted is not None)
+    for total, before, after in zip(sums, old, new, strict=True):
         if before is not None:
             total -= before
         if after is not None:

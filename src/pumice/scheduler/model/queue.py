@@ -26,6 +26,7 @@ class Queue:
         self.reserved: Sum = dimensions.nothing()  #: what admitted jobs may still request (Promises.reserve)
         self.surplus: Sum = dimensions.nothing()  #: what its jobs hold above their minimum (Promises.surplus)
         self.promised: Sum = dimensions.nothing()  #: what overcommit counts as promised to its jobs (Promises.admitted)
+        self.promisees = 0  #: to how many of them it is promised
         self.read(dimensions)
 
     def read(self, dimensions: Dimensions) -> None:

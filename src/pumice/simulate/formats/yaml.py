@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from heapq import merge
 from itertools import islice, takewhile
 from pathlib import Path
@@ -20,7 +20,7 @@ from pumice.api.volcano import Queue
 from pumice.simulate.arrival_times import Instants, instants_of, rate, seconds
 from pumice.simulate.fault_settings import NO_FAULTS, Api, Breaks, Faults, Losses, Stragglers
 from pumice.simulate.inputs import nodes_of_pools
-from pumice.simulate.workload import Work, Workload, role
+from pumice.simulate.workload import Role, Work, Workload, role
 from pumice.simulate.workload_distributions import draw_of
 
 TOP = ("duration", "nodes", "queues", "jobs", "faults")
@@ -40,7 +40,7 @@ class JobKind:
     estimate: DrawOf[float] | None  #: as a multiple of the run time
     pods: DrawOf[int]
     minimum: int | None
-    request: dict[str, str | int]
+    role: Callable[[int], Role]  #: by its number of pods
     queue: DrawOf[str]
     user: DrawOf[str]
     priority: DrawOf[int]
@@ -69,7 +69,7 @@ def _jobs(kind: JobKind, end: float | None, random: Random, left_out: Counter[st
     for number, instant in enumerate(islice(instants, kind.count)):
         run = kind.run(random)
         estimate = run * kind.estimate(random) if kind.estimate else None
-        roles = (role(kind.pods(random), kind.request),)
+        roles = (kind.role(kind.pods(random)),)
         queue, user, priority = kind.queue(random), kind.user(random), kind.priority(random)
         if kind.minimum is not None and kind.minimum > roles[0].count:
             left_out["fewer pods than the minimum"] += 1
@@ -158,7 +158,7 @@ class WorkloadFile:
             estimate=drawn("estimate", _factor, 1) if "estimate" in given else None,
             pods=drawn("pods", _positive, 1),
             minimum=self.read((*place, "minimum"), _whole) if "minimum" in given else None,
-            request=self.read((*place, "request"), _request),
+            role=lru_cache(partial(role, requests=self.read((*place, "request"), _request))),
             queue=named("queue", "default"),
             user=named("user", ""),
             priority=drawn("priority", int, 0),
