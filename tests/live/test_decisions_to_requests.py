@@ -16,7 +16,20 @@ from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, Requests,
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.decisions import Bind, Decisions, Evict, GroupCondition, GroupEvent, GroupStatus, Pipelined, Waiting
+from pumice.scheduler.framework.decisions import (
+    Bind,
+    Conclusion,
+    Decisions,
+    Evict,
+    GroupCondition,
+    GroupEvent,
+    GroupStatus,
+    JobOutcome,
+    Pipelined,
+    Unsaid,
+    Waiting,
+)
+from pumice.scheduler.framework.job_classes import Member
 from pumice.scheduler.framework.profiles import ExtenderSpec
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -85,6 +98,34 @@ def test_a_waiting_pod_is_marked_once_for_each_reason(cluster: Cluster) -> None:
     assert not of(cluster, waiting, sent_status)
     changed = Decisions(waiting=[Waiting(cluster.tasks["ns/p"], "Unschedulable", "0/4 nodes")])
     assert [mark.message for mark in of(cluster, changed, sent_status).marks] == ["0/4 nodes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "after_s", "news"),
+    [
+        ("1 Pending. Not let in: 6 of 8 held", 59, False),
+        ("1 Pending. Not let in: 6 of 8 held", 60, True),
+        ("1 Pending. Not let in: 6 of 8 promised", 0, True),
+        ("2 Pending. Not let in: 5 of 8 held", 0, True),
+        ("1 Pending", 0, True),
+    ],
+)
+def test_a_pod_is_marked_again_after_a_minute_if_only_amounts_changed_that_only_we_tell(
+    cluster: Cluster, text: str, after_s: float, news: bool
+) -> None:
+    sent_status, task = SentStatus(), cluster.tasks["ns/p"]
+    for at, message, is_marked in ((0, "1 Pending. Not let in: 5 of 8 held", True), (after_s, text, news)):
+        asked = of(cluster, Decisions(waiting=[Waiting(task, "Unschedulable", message)]), sent_status, NOW + at)
+        assert [mark.message for mark in asked.marks] == [event.message for event in asked.events] == [message] * is_marked
+
+
+def test_amounts_that_changed_are_written_after_a_minute_though_nothing_changes_then(cluster: Cluster) -> None:
+    sent_status, job = SentStatus(), cluster.jobs["ns/train"]
+    for at, held, marks in ((0, 5, 1), (1, 6, 0), (2, 6, 0), (59, 6, 0), (60, 6, 1), (61, 6, 0)):
+        pods = [(0, "Unschedulable", f"1 Pending. Not let in: {held} of 8 held")]
+        waiting = Decisions()
+        waiting.tell(Conclusion([JobOutcome([Member.of(job)], "Pending", None, "", pods)], [], [], Unsaid([], 0)))
+        assert len(of(cluster, waiting, sent_status, NOW + at).marks) == marks, at
 
 
 def test_a_pod_for_whom_others_were_evicted_gets_its_node_nominated(cluster: Cluster) -> None:

@@ -76,7 +76,7 @@ def test_jobs_at_rest_have_said_the_same_once_their_messages_are_repeated() -> N
         fresh = SentStatus()
         requests_of(life.cluster, life.decide(now), fresh, now, "cycle")
         waiting = {uid for job in life.cluster.waiting.values() for uid in job.pending} & fresh.marks.keys()
-        assert said.marks_of(waiting) == fresh.marks_of(waiting)
+        assert {uid: said.marks[uid].message for uid in waiting} == {uid: fresh.marks[uid].message for uid in waiting}
     assert rested > 20
 
 

@@ -16,7 +16,7 @@ from pumice.api.annotations import ALLOCATED_HYPERNODE, HELD_PLACES
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP, POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.kube_pod_groups import SCHEDULED
 from pumice.client.event_correlator import EventRecord, InvolvedObject
-from pumice.live.scheduler.group_status import known_status, new_at, next_status
+from pumice.live.scheduler.group_status import AMOUNTS_S, known_status, new_at, next_status
 from pumice.live.scheduler.node_shard import shard_requests
 from pumice.live.scheduler.options import UNSHARDED, Sharding
 from pumice.live.scheduler.prerequisites import object_ref, prerequisites
@@ -32,7 +32,7 @@ from pumice.live.scheduler.requests import (
     WriteCondition,
     WriteStatus,
 )
-from pumice.live.scheduler.sent_status import GroupNote, Mark, Quiet, SentStatus
+from pumice.live.scheduler.sent_status import GroupNote, Mark, Quiet, SentStatus, without_amounts
 from pumice.scheduler.framework.decisions import (
     GATED,
     Bind,
@@ -46,6 +46,7 @@ from pumice.scheduler.framework.decisions import (
     Waiting,
 )
 from pumice.scheduler.framework.job_classes import Member
+from pumice.scheduler.framework.job_status import NOT_LET_IN
 from pumice.scheduler.framework.past_evictions import past_eviction
 from pumice.scheduler.framework.policy import SCHEDULE
 from pumice.scheduler.model import INQUEUE, PENDING, UNKNOWN, Cluster, Job, Task, status
@@ -67,9 +68,9 @@ def requests_of(
     evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, cluster, events, now), _blamed_eviction, faults)
     nominated = {task.uid: node for task, node in decisions.nominations.items()}
     left = _left_to_say(decisions, sent_status, now)
-    marks = _each(left.waiting, lambda waiting: _mark(waiting, nominated, sent_status, events, now), _blamed_mark, faults)
-    ours = [group for group in left.groups if not _is_others(group.job, cluster, sent_status)]
     due: dict[str, float] = {}
+    marks = _each(left.waiting, lambda waiting: _mark(waiting, nominated, sent_status, events, now, due), _blamed_mark, faults)
+    ours = [group for group in left.groups if not _is_others(group.job, cluster, sent_status)]
     groups = _each(ours, lambda group: _group(group, sent_status, events, now, transition, due), _blamed_group, faults)
     if left.conclusion is not None and not faults:
         _note_quiet(left.conclusion, sent_status, due)
@@ -246,12 +247,16 @@ def _preempted(eviction: Evict, cluster: Cluster, events: list[EventRecord]) -> 
     return EvictPod(pod_ref(task), "", scheduler, kind)
 
 
-def _mark(waiting: Waiting, nominated: dict[str, str], sent_status: SentStatus, events: list[EventRecord], now: float) -> MarkPod | None:
+def _mark(
+    waiting: Waiting, nominated: dict[str, str], sent_status: SentStatus, events: list[EventRecord], now: float, due: dict[str, float]
+) -> MarkPod | None:
     task = waiting.task
     if task.gated or waiting.reason == GATED or sent_status.pauses.holds("Pod", task.uid, now):
         return None
-    mark = Mark(waiting.reason, waiting.message, nominated.get(task.uid))
-    if _is_marked(sent_status.marks.get(task.uid), mark):
+    mark = Mark(waiting.reason, waiting.message, nominated.get(task.uid), now)
+    at = _marked_at(sent_status.marks.get(task.uid), mark)
+    if now < at:
+        _note_due(due, task.job, at)
         return None
     sent_status.marks[task.uid] = mark
     events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "FailedScheduling", mark.message))
@@ -262,10 +267,20 @@ def _blamed_mark(waiting: Waiting) -> MarkPod:
     return MarkPod(pod_ref(waiting.task), waiting.reason, waiting.message, None)
 
 
-def _is_marked(known: Mark | None, mark: Mark) -> bool:
-    if known is None or (known.reason, known.message) != (mark.reason, mark.message):
-        return False
-    return mark.nominated is None or mark.nominated == known.nominated
+def _marked_at(known: Mark | None, mark: Mark) -> float:
+    """When to write the condition: at once (-inf), never (inf), or later if only amounts that Volcano does not tell have changed."""
+    if known is None or known.reason != mark.reason or mark.nominated not in (None, known.nominated):
+        return -inf
+    if known.message == mark.message:
+        return inf
+    theirs, ours = mark.message.partition(NOT_LET_IN)[::2]
+    theirs_before, ours_before = known.message.partition(NOT_LET_IN)[::2]
+    return known.at + AMOUNTS_S if theirs == theirs_before and without_amounts(ours) == without_amounts(ours_before) else -inf
+
+
+def _note_due(due: dict[str, float], job: Job | None, at: float) -> None:
+    if job is not None:
+        due[job.uid] = min(due.get(job.uid, inf), at)
 
 
 def _group(
@@ -296,7 +311,7 @@ def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition:
     moved = _annotations(group, note)
     at = max(new_at(before, after), _after_binds(group, before, sent_status, now))
     if not moved and now < at:
-        due[group.job.uid] = at
+        _note_due(due, group.job, at)
         return None
     annotations = {**(note.annotations if note is not None else {}), **moved}  # this request may replace one that was not sent yet
     sent_status.groups[group.job.uid] = GroupNote(uid, after, annotations)
@@ -360,7 +375,7 @@ def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[s
         if not message:
             return []
         is_new = sent_status.is_new(job.uid, COMPLAINT, message, now)
-        due[job.uid] = min(due.get(job.uid, inf), sent_status.repeat_at(job.uid, COMPLAINT))
+        _note_due(due, job, sent_status.repeat_at(job.uid, COMPLAINT))
         if not is_new:
             return []
         return [EventRecord(about_group(job), "Warning", COMPLAINT, message)]
@@ -372,5 +387,5 @@ def _complaint(job: Job, condition: GroupCondition | None) -> str:
     if condition is None or condition.type != "Unschedulable":
         return ""
     if not job.tasks:
-        return f"0/0 tasks in gang unschedulable: pod group is not ready, {job.min_member} minAvailable. Not let in: {condition.message}"
+        return f"0/0 tasks in gang unschedulable: pod group is not ready, {job.min_member} minAvailable{NOT_LET_IN}{condition.message}"
     return condition.message

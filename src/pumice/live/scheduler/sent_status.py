@@ -2,7 +2,8 @@
 
 * PodGroups and queues: the status that we wrote, from the cycle that decided it until the watch shows an object at least as new as the
   answer to our write. Until then the status that the watch shows is older than the one that we know.
-* Pods: the condition of each that waits, as last written, until the pod is bound or gone.
+* Pods: the condition of each that waits, as last written, until the pod is bound or gone. If nothing has changed but amounts that only we
+  tell, it is written again after a minute, as that of a PodGroup is: they change for all waiting jobs whenever a pod comes or goes.
 * Refused writes: until when each of them is not tried again (`WriteBackoff`).
 * Gangs that lack pods: when the last pod arrived. For a period from then the lack is not reported, as more pods may be on their way.
 * Events: when a message was last sent. If only its amounts change it is sent again after growing pauses: a user who begins to watch just
@@ -11,6 +12,7 @@
 
 import re
 from collections.abc import Hashable, Iterable, Mapping
+from functools import lru_cache
 from math import inf
 from typing import Any, NamedTuple
 
@@ -29,6 +31,7 @@ KEPT_GONE = 100  #: of so many jobs that are gone something may be remembered
 _AMOUNT = re.compile(r"(?<![\w.-])\d[\w.]*(?![\w-])")
 
 
+@lru_cache(maxsize=1024)
 def without_amounts(text: str) -> str:
     """The text with every amount replaced by 0: two texts that differ only in their amounts become equal."""
     return _AMOUNT.sub("0", text)
@@ -40,6 +43,7 @@ class Mark(Struct, frozen=True):
     reason: str
     message: str
     nominated: str | None
+    at: float  #: when it was written
 
 
 class GroupNote(msgspec.Struct):

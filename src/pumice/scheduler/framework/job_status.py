@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 from pumice.scheduler.framework.unserved_pods import stranded
 
 WAITS = status.PENDING | status.ALLOCATED | status.PIPELINED
+NOT_LET_IN = ". Not let in: "  #: what follows in a text is not said by Volcano
 
 
 def conclude(session: Session) -> Conclusion:
@@ -103,7 +104,7 @@ def fit_error(session: SessionNotes, job: Job) -> str:
     if gates := _gates(job):
         text += f". Held by scheduling gates: {_listing(Counter(gates))}"
     if job.uid in session.not_admitted:
-        text += f". Not let in: {session.not_admitted[job.uid]}"
+        text += f"{NOT_LET_IN}{session.not_admitted[job.uid]}"
     errors = session.fit_errors
     origin = next((task for task in job.tasks.values() if task.uid in errors), None) if errors else None
     if origin is not None and not job.is_ready:
