@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from pumice.api import kinds
-from pumice.api.json_objects import Object, name_of
+from pumice.api.json_objects import Key, Object, name_of
 from pumice.api.times import rfc3339
+from pumice.controllers.controller import ObjectChange
+from pumice.controllers.in_memory import Memory
 from pumice.controllers.kubernetes.disruption import DisruptionBudgets
 from pumice.controllers.kubernetes.node_lifecycle import NodeLifecycle
 from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
@@ -46,6 +48,13 @@ class TestNodes:
 
     def play(self, *objects: Object) -> Stage:
         return Stage(*objects, controllers=[NodeLifecycle()])
+
+    def test_a_bound_pod_concerns_its_node_only_if_the_node_is_gone_or_has_taints(self) -> None:
+        change = ObjectChange(plain_pod(), plain_pod(nodeName="n1"))
+        keys_of = NodeLifecycle().watches[kinds.POD]
+        taint = {"key": "broken", "effect": "NoExecute"}
+        found = [list(keys_of(change, Memory(nodes))) for nodes in ([self.node()], [self.node(taints=[taint])], [])]
+        assert found == [[], [Key("", "n1")], [Key("", "n1")]]
 
     def taints(self, stage: Stage) -> list[tuple[str, str]]:
         return [(taint["key"], taint["effect"]) for taint in stage.get(kinds.NODE, "n1")["spec"].get("taints", [])]

@@ -32,7 +32,11 @@ def pod_usage(spec: Object) -> Usage:
 
 
 def pod_totals(spec: Object) -> tuple[Usage, Usage]:
-    return _total(spec, "requests"), _total(spec, "limits")
+    return pod_requests(spec), _total(spec, "limits")
+
+
+def pod_requests(spec: Object) -> Usage:
+    return _total(spec, "requests")
 
 
 def _total(spec: Object, side: str) -> Usage:

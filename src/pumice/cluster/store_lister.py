@@ -29,7 +29,8 @@ class StoreLister(IndexedLister):
         self._revision = -1  #: the revision of the table of kinds from which `_storages` was made
         for storage, kind_storage in store.storage.kind_storages.items():
             for key in kind_storage.keys if storage not in _UNSEEN else ():
-                self._note(Key(*key), ObjectChange(None, kind_storage.objects[key]), 0)
+                obj = kind_storage.objects[key]
+                self._note(kind_of(obj), key, None, obj, 0)
         store.storage.listen(self._on_write)
         store.storage.on_publish.append(self._wake)
 
@@ -78,12 +79,12 @@ class StoreLister(IndexedLister):
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
         if storage not in _UNSEEN:
-            change = ObjectChange(event.previous, None if event.type == "DELETED" else event.object)
-            self._note(Key(*event.key), change, event.resource_version)
+            new = None if event.type == "DELETED" else event.object
+            self._note(kind_of(event.object), event.key, event.previous, new, event.resource_version)
 
-    def _note(self, key: Key, change: ObjectChange, version: int) -> None:
-        self._index.changed(kind_of(change.object), key, *change)
-        self._changes.append(change)
+    def _note(self, kind: str, key: tuple[str, str], old: Object | None, new: Object | None, version: int) -> None:
+        self._index.changed(kind, Key(*key), old, new)
+        self._changes.append(ObjectChange(old, new))
         self._versions.append(version)
         if len(self._changes) == 1:
             self._wake()

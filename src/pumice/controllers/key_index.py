@@ -44,10 +44,11 @@ class KeyIndex:
         return [(kind, key) for key in sorted(self._strays.get((kind, namespace), ()))]
 
     def changed(self, kind: str, key: Key, old: Object | None, new: Object | None) -> None:
+        if old is not None and new is not None and not _may_move(old, new):
+            return
         self.numbers[kind] += (new is not None) - (old is not None)
-        if old is None or new is None or _may_move(old, new):
-            for path in INDEXED.get(kind, ()):
-                self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
+        for path in INDEXED.get(kind, ()):
+            self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
         before, after = owners_of(old) if old else [], owners_of(new) if new else []
         if old is None or new is None or before != after:
             self._index_owners((kind, key), before, after)
@@ -110,8 +111,13 @@ class IndexedLister:
 
 
 def _may_move(old: Object, new: Object) -> bool:
-    """Whether a field by which an object is found may differ."""
-    return old.get("spec") is not new.get("spec") or old["metadata"].get("labels") != new["metadata"].get("labels")
+    """Whether anything by which an object is found may differ."""
+    before, after = old["metadata"], new["metadata"]
+    return (
+        old.get("spec") is not new.get("spec")
+        or before.get("labels") != after.get("labels")
+        or before.get("ownerReferences") != after.get("ownerReferences")
+    )
 
 
 def _indexed(subject: Object | None, path: str) -> str | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pumice.api import Object, spec_of, status_of
 from pumice.api.quantity import quantity
-from pumice.api.resource_quota import pod_usage
+from pumice.api.resource_quota import add, pod_requests
 from pumice.controllers.kubernetes.daemonset import fits
 
 Milli = dict[str, int]  #: by resource: the amount in thousandths
@@ -21,8 +21,7 @@ class Rejection(NamedTuple):
 
 def requests_of(pod: Object) -> Milli:
     """What the pod takes up of a node's resources, including one of its `pods`."""
-    charged = pod_usage(spec_of(pod))
-    return {name: amount for name, amount in charged.items() if not name.startswith(("requests.", "limits.", "count/")) and amount}
+    return {"pods": 1000} | {name: amount for name, amount in pod_requests(spec_of(pod)).items() if amount}
 
 
 def host_ports_of(pod: Object) -> Ports:
@@ -88,9 +87,9 @@ class _Shortage(NamedTuple):
 def _shortage(needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]]) -> _Shortage | None:
     """The first resource that is short; None if there is enough of each."""
     allocatable = status_of(node).get("allocatable") or {}
-    taken = list(others)
+    taken = add(others)
     for name, amount in needed.items():
-        used = sum(each.get(name, 0) for each in taken)
+        used = taken.get(name, 0)
         capacity = quantity(allocatable.get(name, 0)).milli
         if used + amount > capacity:
             return _Shortage(name, amount, used, capacity)

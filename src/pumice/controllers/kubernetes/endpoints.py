@@ -51,11 +51,12 @@ class ServiceEndpoints:
 
 def _services_over(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """The services whose endpoints a change of a pod may change."""
-    if change.old is not None and change.new is not None and _facts(change.old) == _facts(change.new):
+    selecting = (each for each in lister.all(kinds.SERVICE, namespace_of(change.object)) if spec_of(each).get("selector"))
+    first = next(selecting, None)
+    if first is None or (change.old is not None and change.new is not None and _facts(change.old) == _facts(change.new)):
         return
-    for service in lister.all(kinds.SERVICE, namespace_of(change.object)):
-        selector = spec_of(service).get("selector")
-        if selector and any(_selects(selector, state) for state in change.states):
+    for service in (first, *selecting):
+        if any(_selects(spec_of(service)["selector"], state) for state in change.states):
             yield key_of(service)
 
 

@@ -158,7 +158,9 @@ def _lease_of(change: ObjectChange, lister: Lister) -> Iterable[Key]:
 
 
 def _node_of_new(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    """The key of the node to which a pod has just been bound."""
+    """The key of the node to which a pod has just been bound, if it may not run there: the node is gone, or has taints."""
     after = spec_of(change.new).get("nodeName") if change.new else None
     if after and (change.old is None or spec_of(change.old).get("nodeName") != after):
-        yield Key("", after)
+        node = lister.get(kinds.NODE, "", after)
+        if node is None or spec_of(node).get("taints"):
+            yield Key("", after)
