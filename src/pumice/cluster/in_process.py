@@ -24,6 +24,7 @@ from pumice.cluster.apiserver.status import no_such_path
 from pumice.cluster.apiserver.storage.watch import Watch, WatchEvent, seen_object
 
 BATCH = 1000  #: the most events that a watch hands out at a time
+_OF_STATUS = ("apiVersion", "kind", "metadata", "status")  #: what a write to the status is about: all else stays as it is stored
 WRITES_AT_ONCE = 16  #: writes in a row before other coroutines have their turn
 
 _encode = msgspec.json.encode
@@ -86,6 +87,8 @@ class InProcess:
 
     async def update(self, resource: Kind, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
         await self._turn()
+        if subresource == "status":
+            body = {field: body[field] for field in _OF_STATUS if field in body}
         with _answering:
             kind = self._kind(resource)
             return self._json(kind, await self._done(lambda: self._store.update(kind, body, subresource, self._options)))

@@ -54,14 +54,12 @@ def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object
 
 def _with_status(kind: ServedKind, obj: Object, old: Object) -> Object:
     """The object for a write to the status: only its status is new; of built-in kinds labels, annotations and finalizers, too."""
-    for field in {*obj, *old} - {"status", "metadata"}:
-        if field in old:
-            obj[field] = old[field]
-        else:
-            del obj[field]
+    obj = old | {"metadata": obj["metadata"], "status": obj.get("status")}
+    if obj["status"] is None:
+        del obj["status"]
     if kind.custom:
         managed = obj["metadata"].get("managedFields")
-        obj["metadata"] = clone(old["metadata"]) | ({} if managed is None else {"managedFields": managed})
+        obj["metadata"] = old["metadata"] | ({} if managed is None else {"managedFields": managed})
     else:
         kept = ("ownerReferences", "labels") if kind.resource == "deployments.apps" else ("ownerReferences",)
         for field in kept:
