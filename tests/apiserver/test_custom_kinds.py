@@ -112,6 +112,10 @@ def test_what_the_schema_forbids_is_refused(made: Store, spec: dict[str, Any], s
     assert refusal.value.code == 422
 
 
+def test_a_number_without_a_fraction_is_an_integer_also_where_a_text_may_stand(made: Store) -> None:
+    assert box(made, size=1.0, amount=10.0)["spec"] | {"color": ""} == {"size": 1, "amount": 10, "color": ""}
+
+
 def test_status_is_a_subresource_only_if_the_definition_says_so() -> None:
     for subresources, expected in (({"status": {}}, None), ({}, {"phase": "Full"})):
         made = store()

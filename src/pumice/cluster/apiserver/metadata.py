@@ -55,7 +55,10 @@ def name_suffix(uid: str) -> str:
     return letters
 
 
-_COUNTED_GROUPS = ("apps", "batch", "policy", "autoscaling", "networking.k8s.io", "apiextensions.k8s.io")
+_COUNTED_GROUPS = frozenset(
+    {"apps", "batch", "policy", "networking.k8s.io", "apiextensions.k8s.io"}
+    | {"admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io"}
+)
 _COUNTED = frozenset(
     {"pods", "replicationcontrollers", "podtemplates", "endpointslices.discovery.k8s.io"}
     | {"resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io", "priorityclasses.scheduling.k8s.io"}

@@ -28,6 +28,8 @@ def default_pod(pod: Object) -> None:
     spec.setdefault("enableServiceLinks", True)
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         _requests_from_limits(container)
+        for port in container.get("ports", ()) if spec.get("hostNetwork") else ():
+            port.setdefault("hostPort", port.get("containerPort"))
     _requests_of_the_whole(spec)
     if not status.get("qosClass"):
         status["qosClass"] = qos_class(spec)
@@ -44,8 +46,6 @@ def default_spec(spec: Object) -> None:
             tag = container.get("image", "").rpartition("/")[2]
             latest = "@" not in tag and (":" not in tag or tag.endswith(":latest"))
             container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
-        for port in container.get("ports", ()) if spec.get("hostNetwork") else ():
-            port.setdefault("hostPort", port.get("containerPort"))
     for volume in spec.get("volumes", ()):
         if not volume.keys() - {"name"}:
             volume["emptyDir"] = {}

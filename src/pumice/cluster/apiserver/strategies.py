@@ -72,6 +72,8 @@ def default_service(service: Object) -> None:
         spec["clusterIPs"] = spec.get("clusterIPs") or [spec["clusterIP"]]
     if spec["type"] in ("NodePort", "LoadBalancer"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
     service.setdefault("status", {"loadBalancer": {}})
 
 
@@ -131,6 +133,8 @@ def default_workload(obj: Object) -> None:
     """Fill in the pod template, and how the pods are replaced."""
     spec = obj["spec"]
     default_spec(spec["template"]["spec"])
+    for claim in spec.get("volumeClaimTemplates", ()):
+        fill(claim, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}})
     for way in ("strategy", "updateStrategy"):
         if way in spec and spec[way]["type"] == "RollingUpdate":
             fill(spec[way], {"rollingUpdate": _ROLLING[obj["kind"]]})
@@ -205,7 +209,7 @@ _TABLE = {
     "services": Strategy(_no_status, default_service),
     "secrets": Strategy(default=default_secret),
     "persistentvolumes": Strategy(started(phase="Pending"), _OF_VOLUMES, object_checks.volume_causes),
-    "persistentvolumeclaims": Strategy(started(phase="Pending"), filled(spec={"volumeMode": "Filesystem"}), object_checks.claim_causes),
+    "persistentvolumeclaims": Strategy(started(phase="Pending"), causes=object_checks.claim_causes),
     "resourcequotas": Strategy(_no_status),
     "limitranges": Strategy(default=default_limit_range),
     "replicationcontrollers": Strategy(_no_status, default_controller, object_checks.workload_causes),

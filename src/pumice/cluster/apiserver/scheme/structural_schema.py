@@ -251,13 +251,13 @@ def _encoded(value: Any) -> bytes:
 
 
 def _right_type(schema: Object, value: Any) -> bool:
+    wanted = schema.get("type")
+    if type(value) is float and (wanted == "integer" or schema.get(INT_OR_STRING)):
+        return value.is_integer()
     if schema.get(INT_OR_STRING):
         return type(value) in (int, str)
-    wanted = schema.get("type")
     if not wanted or (value is None and schema.get("nullable")):
         return True
-    if wanted == "integer" and type(value) is float:
-        return value.is_integer()
     return type(value) in _TYPES.get(wanted, (object,))
 
 
