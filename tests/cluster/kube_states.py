@@ -50,6 +50,8 @@ class KubeState:
         self.nodes = [self._node(f"{self.of}-n{number}") for number in range(self._draw.randint(1, 6))]
         self._names = [node["metadata"]["name"] for node in self.nodes]
         self._ports: dict[str, set[tuple[str, int]]] = {}  #: by node: those that are taken
+        self._for_one: set[str] = set()  #: claims that one pod may use
+        self._in_use: set[str] = set()  #: those of them that a running pod uses
         self._volumes: list[str] = []  #: claims that pods may name, each of the namespace default
         self.objects = [*self._workloads(), *self._storage(), *self._devices()]
         self.running = [self._running(f"{self.of}-r{number}") for number in range(self._draw.randint(0, 3 * len(self.nodes)))]
@@ -81,7 +83,9 @@ class KubeState:
             enabled = [{"name": name, "weight": self._pick([1, 2, 7, 50])} for name in changed if self._often(0.7)]
             plugins["score"] = {"disabled": [{"name": name} for name in changed], "enabled": enabled}
         if self._often(0.15):
-            plugins["filter"] = {"disabled": [{"name": name} for name in self._some(FILTERS, 1, 2)]}
+            plugins["filter"] = {
+                "disabled": [{"name": name} for name in self._some(FILTERS[: -1 if "devices" in self._themes else None], 1, 2)]
+            }
         if self._often(0.1):  # what is on at one of its points only may fail upstream
             chosen = self._some([name for name in FILTERS if name not in SCORERS], 1, 2)
             plugins["multiPoint"] = {"disabled": [{"name": name} for name in chosen]}
@@ -127,9 +131,9 @@ class KubeState:
             points = sorted(self._draw.sample(range(101), self._draw.randint(1, 4)))
             strategy["requestedToCapacityRatio"] = {"shape": [{"utilization": each, "score": self._draw.randint(0, 10)} for each in points]}
         arguments: Body = {"scoringStrategy": strategy}
-        if self._often(0.2):
+        if self._often(0.2) and "devices" not in self._themes:
             arguments["ignoredResources"] = [self._pick([GPU, CARD])]
-        if self._often(0.1):
+        if self._often(0.1) and "devices" not in self._themes:
             arguments["ignoredResourceGroups"] = ["example.com"]
         return arguments
 
@@ -192,6 +196,7 @@ class KubeState:
         node = pod["spec"]["nodeName"] = self._pick(self._names)
         _without(pod["spec"], self._ports.setdefault(node, set()))
         pod["spec"]["schedulerName"] = self._pick([self.of, "another"])
+        self._leave_to_one(pod["spec"])
         phase = self._pick(["Running"] * 8 + ["Pending", "Succeeded", "Failed"])
         status: Body = {"phase": phase} | ({"startTime": self._pick(STARTS)} if self._often(0.85) else {})
         if self._often(0.12):
@@ -202,6 +207,12 @@ class KubeState:
         if self._has("amounts", 0.25) and not self.newer:  # 1.37 adds up the containers before it compares: docs/differences.md
             self._resize(pod, status)
         return pod | {"status": status}
+
+    def _leave_to_one(self, spec: Body) -> None:
+        volumes = [each for each in spec.pop("volumes", ()) if each.get("persistentVolumeClaim", {}).get("claimName") not in self._in_use]
+        self._in_use |= {each.get("persistentVolumeClaim", {}).get("claimName") for each in volumes} & self._for_one
+        if volumes:
+            spec["volumes"] = volumes
 
     def _resize(self, pod: Body, status: Body) -> None:
         """What kubelets say of amounts that are given and used, and of a resize that waits."""
@@ -271,6 +282,8 @@ class KubeState:
             spec["tolerations"] = [self._toleration() for _ in range(self._draw.randint(1, 3))]
         if self._has("spread", 0.7):
             spec["topologySpreadConstraints"] = self._constraints()
+        if self._has("ports", 0.15):
+            spec["hostNetwork"] = True
         if metadata["namespace"] == "default":
             self._use_volumes(spec)
             self._use_devices(spec)
@@ -441,7 +454,7 @@ class KubeState:
     def _workloads(self) -> Iterator[Body]:
         for number in range(self._pick([0, 0, 1, 2, 3])):
             name, kind = f"{self.of}-w{number}", self._pick(["Service", "ReplicaSet", "StatefulSet", "ReplicationController"])
-            labels = {"app": self._pick("abc")}
+            labels = {"tier": self._pick("xy")} if kind == "Service" else {"app": self._pick("abc")}
             metadata = {"name": name, "namespace": self._pick(["default", "default", "blue"])}
             template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
             spec: Body = {"selector": {"matchLabels": labels}, "replicas": 0, "template": template}
@@ -512,6 +525,7 @@ class KubeState:
         self._volumes.append(name)
         kind = self._pick(["bound", "bound", "bound", "late", "late", "late", "local", "local", "early", "missing"])
         modes = [self._pick(["ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"])]
+        self._for_one |= {name} if modes == ["ReadWriteOncePod"] else set()
         spec: Body = {"accessModes": modes, "resources": {"requests": {"storage": self._pick(["1Gi", "3Gi", "8Gi"])}}}
         claim: Body = {"kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"}}
         if kind == "bound":
@@ -544,6 +558,11 @@ class KubeState:
 
     def _use_volumes(self, spec: Body) -> None:
         volumes: list[Body] = []
+        if self._has("images", 0.3):
+            volumes.append({"image": {"reference": self._pick(list(IMAGES))}})
+        if self._has("volumes", 0.08):  # nobody makes its claim
+            claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            volumes.append({"ephemeral": {"volumeClaimTemplate": {"spec": claim}}})
         if self._volumes and self._has("volumes", 0.8):
             claims = self._some(self._volumes, 1, 2)
             volumes += [{"persistentVolumeClaim": {"claimName": claim, "readOnly": self._often(0.2)}} for claim in claims]
@@ -569,7 +588,7 @@ class KubeState:
         self._claims: list[str] = []
         self._parts = self._often(0.5)
         self._parts_alone = self._parts and not self.newer  #: 1.36.1 leaks counters of refused devices; a request for all of them ends it
-        if not self._has("devices"):
+        if "devices" not in self._themes:
             return
         for name in ("any", "big", "ext"):
             spec: Body = {}

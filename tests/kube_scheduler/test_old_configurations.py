@@ -117,3 +117,9 @@ def test_of_two_strategies_the_last_is_taken_with_a_note() -> None:
 def test_a_policy_entry_without_a_name_is_refused() -> None:
     with pytest.raises(InputError, match=r"priorities\[0\]"):
         read("apiVersion: v1\nkind: Policy\npriorities: [{weight: 1}]\n")
+
+
+def test_a_policy_rejects_no_pod_for_predicates_that_it_does_not_name() -> None:
+    chosen, _ = read("apiVersion: v1\nkind: Policy\npredicates: [{name: PodFitsResources}]\npriorities: []\n")
+    asker = waiting("p").having("spec", "volumes", value=[{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}])
+    assert run(cluster(chosen, machine("a"), asker), chosen).binds == {"p": "a"}

@@ -21,7 +21,7 @@ from pumice.scheduler.config.kube_document import (
     ignored_by_scheduler,
     read_extenders,
 )
-from pumice.scheduler.config.kube_rules import Configured, args_of, filter_maker, scorer_maker
+from pumice.scheduler.config.kube_rules import Configured, args_of, filter_maker, prefilter_maker, scorer_maker
 from pumice.scheduler.config.limits import MOST_EXTENDERS, MOST_PROFILES, check_document, check_list
 from pumice.scheduler.config.old_versions import converted
 from pumice.scheduler.config.plugin_choice import PluginChoice
@@ -155,7 +155,9 @@ def _profile(text: ProfileText, path: Path, reading: _Reading) -> Profile:
         points["score"].pop(VOLUME_BINDING.name, None)
     if not reading.release.has(FEATURES):
         points["filter"].pop(FEATURES, None)
-    filters = [filter_maker(plugin, configured, own) for plugin in points["filter"]]
+        points["preFilter"].pop(FEATURES, None)
+    filters = [prefilter_maker(plugin, configured) for plugin in points["preFilter"] if plugin not in points["filter"]]
+    filters += [filter_maker(plugin, configured, own) for plugin in points["filter"]]
     scorers = [scorer_maker(plugin, weight, configured, own) for plugin, weight in points["score"].items()]
     own_percentage = text.percentage_of_nodes_to_score
     return Profile(

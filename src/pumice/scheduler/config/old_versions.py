@@ -6,6 +6,7 @@ A setting that has no counterpart any more is dropped with a note, so that users
 from typing import Any
 
 from pumice.api.yaml import Document
+from pumice.scheduler.plugins.kube.catalogue import EXTENDS
 
 V1 = "kubescheduler.config.k8s.io/v1"
 OLD = {f"kubescheduler.config.k8s.io/{version}": version for version in ("v1alpha1", "v1beta2", "v1beta3")}
@@ -116,7 +117,9 @@ class _Policy:
         plugins: dict[str, Any] = {}
         if self.value.get("predicates") is not None:
             filters = dict.fromkeys((*MANDATORY, *(name for entry in self._entries("predicates") for name in entry)))
-            plugins["filter"] = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in filters]}
+            for point in ("preFilter", "filter"):
+                enabled = [{"name": name} for name in filters if point == "filter" or name in EXTENDS[point]]
+                plugins[point] = {"disabled": [{"name": "*"}], "enabled": enabled}
         if self.value.get("priorities") is not None:
             weights = {name: weight for entry in self._entries("priorities") for name, weight in entry.items()}
             plugins["score"] = {"disabled": [{"name": "*"}], "enabled": [{"name": n, "weight": w} for n, w in weights.items()]}
