@@ -114,7 +114,7 @@ class SimulatedCluster:
         heap = self._heap
         if not heap or heap[0][0] > self.habits.until or self._gives_up() or (heap[0][1] is Rank.NODE and self._all_over):
             return False
-        if self._is_settled and not self._unfinished:
+        if not self._unfinished and self._is_settled:
             return False
         self.now = now = heap[0][0]
         self.record.advance(now)

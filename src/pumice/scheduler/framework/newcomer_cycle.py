@@ -36,11 +36,11 @@ def place_newcomers(cluster: Cluster, policy: Policy, now: float, observer: Obse
         return None
     if (others := plainly_changed(cluster)) is None:
         return None
-    if len(newcomers) > 1 and not _put_in_order(newcomers, policy, plugins):
+    if len(newcomers) > 1 and not _put_in_order(newcomers, policy, plugins.everyone):
         return None
     tries = StateJournal(cluster)
     for newcomer in newcomers:
-        row = _best_row(newcomer, policy, plugins)
+        row = _best_row(newcomer, policy, plugins.hosts)
         if row < 0:
             tries.rollback()
             return None
@@ -84,10 +84,10 @@ def turn_of(job: Job, placer: Action, givers: Sequence[Plugin]) -> Any:
     return None if None in order else (*order, *placer.turn_of_newcomer(job))
 
 
-def _best_row(newcomer: Newcomer, policy: Policy, plugins: Sequence[Plugin]) -> int:
+def _best_row(newcomer: Newcomer, policy: Policy, hosts: Sequence[Plugin]) -> int:
     """The row of the best node for a newcomer that all plugins welcome; -1 if there is none."""
     evaluation = evaluation_left(newcomer.cluster, policy, newcomer.task)
-    if evaluation is None or not all(plugin.welcomes(newcomer) for plugin in plugins):
+    if evaluation is None or not all(host.welcomes(newcomer) for host in hosts):
         return -1
     return evaluation.best_with_room()
 

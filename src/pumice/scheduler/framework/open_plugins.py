@@ -74,6 +74,7 @@ class OpenPlugins:
             else:
                 self._broken.append(failure)
         self.everyone = list(made.values())  #: the plugins that could be opened
+        self.hosts = [plugin for plugin in self.everyone if "welcomes" in vars(type(plugin))]  #: those that are asked about newcomers
         choices = enumerate(self._policy.choices)
         self._opened = {number: made[choice.plugin] for number, choice in choices if choice.plugin in made}  #: by number in the policy
         self.tiers = MadeWhenAsked(self._by_tier)  #: by hook: the methods, tier by tier
@@ -95,10 +96,10 @@ class OpenPlugins:
         return kept
 
     @staticmethod
-    def left(cluster: Cluster, policy: Policy) -> list[Plugin] | None:
+    def left(cluster: Cluster, policy: Policy) -> OpenPlugins | None:
         """The plugins of the session before, which are not open now; None if it has left none, or those of another policy."""
         kept: OpenPlugins | None = cluster.memory.get(MEMORY)
-        return kept.everyone if kept is not None and kept._policy is policy else None
+        return kept if kept is not None and kept._policy is policy else None
 
     def release(self) -> None:
         """Keep the plugins for the next session, if it may use them. Called when nobody asks them about this one

@@ -45,6 +45,7 @@ class Plugin:
     rules_last: ClassVar[bool] = False  #: its filters and scorers keep nothing of the session, so later sessions may use them
     tunable: ClassVar[bool] = False  #: it says what is preferred, not what is allowed: `pumice tune` may add it, or leave it out
     compares_by_state: ClassVar[bool] = False  #: `compare_queues` goes by what is held now; a try that was undone leaves no trace
+    plain_for_newcomers: ClassVar[bool] = False  #: it welcomes each newcomer, and is not asked
     plain_in_line: ClassVar[bool] = False  #: it lets each job of one pod start, orders those that wait by what they are, or says they wait
     wildcard_args: ClassVar[tuple[str, ...]] = ()  #: prefixes of arguments whose rest is a name, such as "binpack.resources."
 
@@ -68,8 +69,8 @@ class Plugin:
 
     def welcomes(self, newcomer: Newcomer) -> bool:
         """Whether all that the plugin does in a cycle with this newcomer and nothing else to decide is to let it in, and to let it start on
-        its best node, wherever that is. Asked while the plugin is not open. Only plugins that define it are asked, and those with none of
-        the hooks that it is about (`NEWCOMER_HOOKS`)."""
+        its best node, wherever that is. Asked while the plugin is not open. Only plugins that define it are asked: others must have none of
+        the hooks that it is about (`NEWCOMER_HOOKS`), or be `plain_for_newcomers`."""
         return True
 
     def order_of_newcomer(self, job: Job) -> Any:

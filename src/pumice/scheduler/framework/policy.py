@@ -121,7 +121,8 @@ class Policy(Struct, frozen=True, dict=True):
         """Whether it is known of all actions and plugins what they do with a newcomer, which is to place it."""
         are_plain = all(vars(type(action)).get("plain_for_newcomers") for action in self.actions)
         plugins = (choice.plugin for choice in self.choices)
-        are_known = all("welcomes" in vars(plugin) or NEWCOMER_HOOKS.isdisjoint(plugin.hooks()) for plugin in plugins)
+        says = {"welcomes", "plain_for_newcomers"}
+        are_known = all(says & vars(plugin).keys() or NEWCOMER_HOOKS.isdisjoint(plugin.hooks()) for plugin in plugins)
         keeps = self.shortcuts and self.reads_only_state and self.rules_last and self.profiles is None and not self.gathering_s
         return keeps and are_plain and are_known and self.has_placer
 

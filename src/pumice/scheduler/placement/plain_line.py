@@ -151,7 +151,7 @@ def serve(cluster: Cluster, policy: Policy, now: float, observer: Observer, back
     plugins, evaluations, others = OpenPlugins.left(cluster, policy), evaluations_left(cluster, policy), plainly_changed(cluster)
     if plugins is None or evaluations is None or others is None or not cluster.not_enqueued.keys() <= cluster.waiting.keys():
         return None
-    waiters = Waiters.of(cluster, policy, plugins, evaluations)
+    waiters = Waiters.of(cluster, policy, plugins.everyone, evaluations)
     if waiters is None or not all(queue.open for queue in waiters.queues):
         return None
     memory = dict(cluster.memory.get("in-order", ()))

@@ -17,7 +17,6 @@ from pumice.scheduler.framework.hook_answers import (
 )
 from pumice.scheduler.framework.job_status import fit_error, not_ready
 from pumice.scheduler.framework.moved_jobs import MovedJobs
-from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, SubJob, Task, status
@@ -26,6 +25,7 @@ from pumice.scheduler.model import Job, SubJob, Task, status
 class Gang(Plugin):
     name = "gang"
     reads_only_state = True
+    plain_for_newcomers = True
     plain_in_line = True
 
     def open(self, session: Session) -> None:
@@ -106,9 +106,6 @@ class Gang(Plugin):
 
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
         return candidates
-
-    def welcomes(self, newcomer: Newcomer) -> bool:
-        return True
 
     def close(self, session: Session) -> None:
         """Set a condition of every job that says whether its gang is ready."""

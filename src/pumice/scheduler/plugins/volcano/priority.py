@@ -6,7 +6,6 @@ from math import inf
 from typing import Any
 
 from pumice.scheduler.framework.moved_jobs import MovedJobs
-from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, SubJob, Task, status
@@ -17,15 +16,13 @@ TO_BE_PLACED = status.PENDING | status.PIPELINED | status.ALLOCATED
 class Priority(Plugin):
     name = "priority"
     reads_only_state = True
+    plain_for_newcomers = True
     plain_in_line = True
 
     def open(self, session: Session) -> None:
         super().open(session)
         self._least_ready: float = inf  #: the least priority of jobs that have had ready pods in this session
         self._moved = MovedJobs(session.cluster)
-
-    def welcomes(self, newcomer: Newcomer) -> bool:
-        return True
 
     def job_order(self, job: Job) -> int:
         return -job.priority

@@ -13,7 +13,6 @@ from math import inf
 import numpy as np
 
 from pumice.scheduler.framework.moved_jobs import MovedJobs
-from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, Mask, Queue, Task, Vector, dominant_share
@@ -28,6 +27,7 @@ class Drf(Plugin):
     name = "drf"
     tunable = True
     reads_only_state = True
+    plain_for_newcomers = True
     Args = PastUsageArgs
     hierarchy_only = frozenset({"compare_queues", "reclaimable", "on_allocate", "on_deallocate"})
 
@@ -40,9 +40,6 @@ class Drf(Plugin):
         self._most_left = np.full(len(session.nodes), -inf)
         self._moved = MovedJobs(session.cluster)
         self._shares: dict[bytes, float] = {}  #: by what is held, the bytes of a sum or of a vector: many jobs hold the same
-
-    def welcomes(self, newcomer: Newcomer) -> bool:
-        return True
 
     def class_key(self, job: Job) -> str:
         return user_of(job) if self._past else ""
