@@ -21,7 +21,7 @@ Key = tuple[str, str]  #: namespace (empty if the kind has none) and name
 _HEADS = {type: b'{"type":"%s","object":' % type.encode() for type in ("ADDED", "MODIFIED", "DELETED")}
 
 
-class WatchEvent(msgspec.Struct, eq=False):
+class WatchEvent(msgspec.Struct, eq=False, gc=False):
     """One write of one object: ADDED, MODIFIED or DELETED."""
 
     type: str
