@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from pumice.api import Key, Object, instant, key_of, kinds, name_of, spec_of, status_of, uid_of
 from pumice.api.json_objects import finalizers_of
@@ -199,7 +200,7 @@ class Kubelets:
 
     def _carry_out(self, key: Key, pod: Object, held: _Held, stage: PodStage) -> None:
         held.due = None
-        status = pod_status.status_after(pod, stage, self._clock.now(), self._place(pod, held))
+        status = pod_status.status_after(pod, stage, self._clock.now(), partial(self._place, pod, held))
         if status == "gone":
             if finalizers_of(pod):  # whatever set the finalizers needs to see how the pod ended
                 self._write(key, pod, pod_status.ended(pod, self._clock.now(), pod_status.KILLED, "", ""))

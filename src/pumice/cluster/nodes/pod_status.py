@@ -2,7 +2,7 @@
 rejects it. Pure functions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 from pumice.api import Object, rfc3339, spec_of, status_of, uid_of
@@ -21,13 +21,13 @@ class Place(NamedTuple):
     host_ip: str
 
 
-def status_after(pod: Object, stage: PodStage, now: float, place: Place) -> Object | Literal["gone"]:
-    """The pod's status once the stage is over, or "gone"."""
+def status_after(pod: Object, stage: PodStage, now: float, place: Callable[[], Place]) -> Object | Literal["gone"]:
+    """The pod's status once the stage is over, or "gone". `place` finds where the pod is."""
     match stage.becomes:
         case "Gone":
             return "gone"
         case "Running":
-            return running(pod, now, *place)
+            return running(pod, now, *place())
         case "Succeeded":
             return ended(pod, now, 0, stage.reason, stage.message)
         case "Failed":

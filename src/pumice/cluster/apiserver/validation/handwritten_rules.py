@@ -68,7 +68,7 @@ def causes(shape: Shape, value: Object, old: Object | None) -> Causes:
     """The causes for refusing a struct, each with the place in it. Without `old` it is a new one."""
     found: Causes = []
     rules = _ruled(shape)
-    for name, now in value.items():
+    for name, now in value.items() if rules.fields else ():
         if (rule := rules.fields.get(name)) is None or now is None:
             continue
         before = None if old is None else old.get(name)
