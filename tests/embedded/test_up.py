@@ -49,8 +49,9 @@ class Pumice:
 
 
 def heed_interrupts() -> None:
-    """Who was started in the background of a shell that takes no commands ignores them."""
+    """Who was started in the background of a shell that takes no commands, or by nohup, ignores them."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_clusters_with_names_run_side_by_side(pumice: Pumice, tmp_path: Path) ->
     assert "is no name" in pumice.run("up", "--name", "Dev!").stderr
 
 
-@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_and_leaves_nothing_behind(pumice: Pumice, name: signal.Signals) -> None:
     process = pumice.popen("up", "--port", "0")
     assert process.stdout is not None

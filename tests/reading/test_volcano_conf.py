@@ -79,6 +79,18 @@ def test_what_is_refused(text: str, told: str) -> None:
             ACTIONS + "configurations:\n- name: alocate\n",
             '3: warning: configurations name no action "alocate" (ignored, as Volcano does); did you mean "allocate"?',
         ),
+        (
+            plugin("{name: predicates, arguments: {predicate.GPUSharingEnable: true}}"),
+            '4: warning: plugin "predicates" has no argument "predicate.GPUSharingEnable" (ignored); '
+            'it is "deviceshare.GPUSharingEnable" of plugin "deviceshare" now',
+        ),
+        *(
+            (
+                plugin("name: gang") + rest,
+                "1: warning: what follows the first document is ignored, as by Volcano; remove the line `---` or `...` before it",
+            )
+            for rest in ("...\n- name: selector\n", "---\nactions: allocate\n")
+        ),
         (ACTIONS + "configurations:\n- arguments: {}\n", '3: warning: configurations name no action "" (ignored, as Volcano does)'),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,16 @@ def test_jobs_with_fewer_pods_than_their_minimum_are_left_out(tmp_path: Path) ->
 SWF = "1 0 -1 10 2 -1 -1 2 10 -1 1 1 1 -1 1 -1 -1 -1\n"
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n"
 OPENB = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
+
+
+@pytest.mark.parametrize(("format", "text"), [("swf", SWF), ("openb", OPENB + "p,4,1,0,0\n")])
+def test_a_file_may_begin_with_a_byte_order_mark_and_is_not_compressed(tmp_path: Path, format: str, text: str) -> None:
+    path = tmp_path / "log"
+    path.write_text(text, encoding="utf-8-sig")
+    assert len(list(Source(format, str(path)).read(nodes_of_pools("1x8cpu")).jobs)) == 1
+    path.write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(InputError, match="is compressed; unpack it first, with gunzip"):
+        list(Source(format, str(path)).read(nodes_of_pools("1x8cpu")).jobs)
 
 
 @pytest.mark.parametrize(

@@ -57,3 +57,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def not_utf8(error: UnicodeDecodeError, where: str) -> InputError:
+    problem = "is compressed; unpack it first, with gunzip" if error.object.startswith(b"\x1f\x8b") else "not UTF-8; save the file as UTF-8"
+    return InputError(problem, where=where)

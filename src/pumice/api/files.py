@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from pumice.api.errors import InputError
+from pumice.api.errors import InputError, not_utf8
 
 MEMORY_DEVICES, NULL = 1, 3  #: the major number of /dev/zero, /dev/random and their kin, and the minor number of the one that has an end
 
@@ -47,9 +47,9 @@ def all_of(opened: BinaryIO, where: str) -> bytes:
 def file_text(path: Path | str) -> str:
     """The text of the file. Raises InputError."""
     try:
-        return file_bytes(path).decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError("not UTF-8; save the file as UTF-8", where=str(path)) from None
+        return file_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise not_utf8(error, str(path)) from None
 
 
 def streams(paths: Iterable[str], *, deep: bool) -> Iterator[tuple[str, bytes]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from pumice.api.errors import InputError
+from pumice.api.errors import InputError, not_utf8
 
 MAX_EXPANSION = 1_000_000  #: the most nodes that a document may have when its aliases are expanded
 MAX_DEPTH = 200
@@ -116,7 +116,6 @@ def field_name(path: tuple[str | int, ...]) -> str:
 
 #: between JSON objects in a row, such as `kubectl get -o json` gives them several times, or `jq -c`
 BETWEEN_OBJECTS = r"(?<=\})\s*\n(?=\{)"
-GZIP = b"\x1f\x8b"
 
 
 def documents(text: str | bytes, where: str) -> Iterator[Document]:
@@ -125,11 +124,7 @@ def documents(text: str | bytes, where: str) -> Iterator[Document]:
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            if error.object.startswith(GZIP):
-                raise InputError("is compressed; unpack it first, with gunzip", where=where) from None
-            raise InputError(
-                f"not UTF-8 (byte {error.start} is 0x{error.object[error.start]:02x}); save the file as UTF-8", where=where
-            ) from None
+            raise not_utf8(error, where) from None
     if text.lstrip().startswith("{"):
         text = re.sub(BETWEEN_OBJECTS, r"\g<0>--- ", text)
     aliases = "&" in text

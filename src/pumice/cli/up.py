@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 PORT = 7443
 PAGE_PORT = 7480
 NODES = "4x8gpu"
-ENDINGS = (signal.SIGINT, signal.SIGTERM)
+#: a terminal that is closed sends SIGHUP; nohup has it ignored
+ENDINGS = (signal.SIGINT, signal.SIGTERM, *({signal.SIGHUP} if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL else ()))
 TO_TRY = ("kubectl get nodes", "kubectl create deployment web --image=web --replicas=3", "kubectl get pods -o wide")
 TO_TRY_WITHOUT_KUBECTL = ("get nodes", "job run --name train --replicas 4 --min 4", "get pods")
 FOLDER = click.Path(path_type=Path, file_okay=False)

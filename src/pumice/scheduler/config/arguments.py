@@ -21,6 +21,7 @@ Path = tuple[str | int, ...]
 
 FALSE_WORDS = frozenset(["0", "f", "F", "false", "FALSE", "False"])
 PLAIN = {int: "an integer", float: "a number", bool: "true or false", str: "a string", Duration: "a duration such as 90m or 24h"}
+OF_DEVICES = ("GPUSharingEnable", "GPUNumberEnable", "VGPUEnable")
 REST = "named"  #: the field for arguments whose names begin with a wildcard prefix
 
 
@@ -78,7 +79,7 @@ class _Reader:
             elif key in fields and key != REST:
                 self._take(values, fields[key].name, type_of(fields[key]), value, here)
             else:
-                near = did_you_mean(str(key), fields) or ("" if path else _switch_meant(str(key)))
+                near = _moved(str(key)) or did_you_mean(str(key), fields) or ("" if path else _switch_meant(str(key)))
                 self._warn(here, f'{self._owner} has no argument "{_dotted(here)}" (ignored){near}')
         if lacking := [name for name, field in fields.items() if field.required and field.name not in values]:
             raise _Unfit(f"has no {lacking[0]!r}")
@@ -137,6 +138,12 @@ def _wanted(kind: Any) -> str:
     if isinstance(kind, UnionType):
         return " or ".join(_wanted(part) for part in get_args(kind) if part is not NoneType)
     return "a list" if get_origin(kind) is list else "a mapping"
+
+
+def _moved(key: str) -> str:
+    """Where an argument is now that was one of predicates before Volcano 1.7."""
+    owner, _, name = key.partition(".")
+    return f'; it is "deviceshare.{name}" of plugin "deviceshare" now' if owner == "predicate" and name in OF_DEVICES else ""
 
 
 def _switch_meant(key: str) -> str:

@@ -4,7 +4,7 @@ A file that Volcano accepts is accepted; a file that it refuses (no or unknown a
 proportion) is refused with the line and a remedy. Volcano's built-in configuration is DEFAULT.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import structs
@@ -66,10 +66,15 @@ def read_policy(
     warnings = Warnings(shift=first_line - 1, where=where)
     try:
         check_text(text, where)
-        documents = list(yaml.documents(text, where))
-        if not documents:
+        documents = yaml.documents(text, where)
+        document = next(documents, None)
+        if document is None:
             raise InputError('is empty; write at least `actions: "enqueue, allocate, backfill"`', where=where, line=1)
-        policy = _policy(documents[0], known, actions, warnings)
+        policy = _policy(document, known, actions, warnings)
+        if _goes_on(documents):
+            warnings.add(
+                document, (), "what follows the first document is ignored, as by Volcano; remove the line `---` or `...` before it"
+            )
     except InputError as error:
         if error.line and error.where == where:
             error.line += first_line - 1
@@ -78,6 +83,14 @@ def read_policy(
     if strict:
         raise_all(warnings.errors)
     return policy, warnings.texts
+
+
+def _goes_on(documents: Iterator[yaml.Document]) -> bool:
+    """Whether something follows the document that was read, be it YAML or not."""
+    try:
+        return next(documents, None) is not None
+    except InputError:
+        return True
 
 
 def _policy(document: yaml.Document, known: Mapping[str, type[Plugin]], actions: Mapping[str, type[Action]], warnings: Warnings) -> Policy:

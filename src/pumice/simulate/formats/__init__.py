@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from pumice.api import InputError
+from pumice.api.errors import InputError, not_utf8
 from pumice.api.files import refuse_endless
 
 
@@ -60,8 +60,8 @@ def csv_rows(path: str, needed: Sequence[str]) -> Iterator[Row]:
                 yield Row(path, reader.line_num, dict(zip(head, cells, strict=True)))
         except csv.Error as error:
             raise InputError(f"cannot be read as CSV: {error}", where=path, line=reader.line_num) from None
-        except UnicodeDecodeError:
-            raise InputError("not UTF-8; save the file as UTF-8", where=path) from None
+        except UnicodeDecodeError as error:
+            raise not_utf8(error, path) from None
 
 
 def lines(path: str) -> Iterator[tuple[int, str]]:
@@ -69,13 +69,13 @@ def lines(path: str) -> Iterator[tuple[int, str]]:
     with _opened(path) as file:
         try:
             yield from enumerate(file, 1)
-        except UnicodeDecodeError:
-            raise InputError("not UTF-8; save the file as UTF-8", where=path) from None
+        except UnicodeDecodeError as error:
+            raise not_utf8(error, path) from None
 
 
 def _opened(path: str):  # type: ignore[no-untyped-def]
     try:
         refuse_endless(path)
-        return Path(path).open(encoding="utf-8", newline="")
+        return Path(path).open(encoding="utf-8-sig", newline="")
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=path) from None
