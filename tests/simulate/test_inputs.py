@@ -238,6 +238,25 @@ def test_errors_name_file_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert message in str(raised.value)
 
 
+@pytest.mark.parametrize("format", ["swf", "philly"])
+def test_a_file_may_be_packed_or_come_from_windows(tmp_path: Path, format: str) -> None:
+    text = {"swf": "; MaxProcs: 4\n" + SWF, "philly": PHILLY + "2017-10-09 07:01:55,1,1,1,a\n"}[format]
+    data = text.replace("\n", "\r\n").encode("utf-8-sig")
+    (tmp_path / "f").write_bytes(data)
+    (tmp_path / "f.gz").write_bytes(gzip.compress(data))
+    plain, packed = ([*Source(format, str(tmp_path / name)).read(nodes_of_pools("1x4gpu:4cpu")).jobs] for name in ("f", "f.gz"))
+    assert len(plain) == 1 and [(work.name, work.run) for work in plain] == [(work.name, work.run) for work in packed]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"), [(gzip.compress(b"; MaxProcs: 4\n")[:-9], "its end is missing"), (SWF.encode(), "Not a gzipped file")]
+)
+def test_a_packed_file_that_is_not_whole_is_told(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "f.swf.gz").write_bytes(data)
+    with pytest.raises(InputError, match=f"f.swf.gz: .*{message}"):
+        Source("swf", str(tmp_path / "f.swf.gz")).read(None)
+
+
 def test_jobs_that_cannot_run_are_counted(tmp_path: Path) -> None:
     text = (
         "; MaxProcs: 4\n"

@@ -59,3 +59,10 @@ def test_a_job_that_outlives_its_estimate_is_given_time_or_killed(tmp_path: Path
     _, rows = played(source, "EASY", habits=Habits(kill_at_estimate=True))
     assert starts(rows) == [0, 50]
     assert [row["state"] for row in rows] == ["killed", "done"]
+
+
+def test_a_killed_job_is_as_long_as_it_was_let_run(tmp_path: Path) -> None:
+    source = swf(tmp_path / "w.swf", [(0, 4, 100), (0, 4, 100), (0, 4, 30)], [50, 50, 40])
+    summary, rows = played(source, "FIFO", habits=Habits(kill_at_estimate=True))
+    assert [(row["turnaround"], row["slowdown"]) for row in rows] == [(50, 1), (100, 2), (130, 130 / 30)]
+    assert summary["measures"]["bounded_slowdown"]["p50"] == 2

@@ -14,7 +14,7 @@ JOBS = (
     "end",  #: empty if it did not end
     "wait",  #: start less submit; of a job that never started, what it had waited when the simulation ended
     "turnaround",
-    "slowdown",  #: bounded: max(1, turnaround / max(run, 10))
+    "slowdown",  #: bounded: max(1, turnaround / max(run, 10)); of a killed job, the estimate in place of the run
     "run",  #: seconds of work of each pod
     "estimate",  #: the run time in seconds that the scheduler expected
     "pods",

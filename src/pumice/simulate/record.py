@@ -202,7 +202,7 @@ class Record:
             self.ended_last = self.now
             turnaround = self.now - work.submit
             self.turnarounds[work.queue].append(turnaround)
-            self.slowdowns[work.queue].append(slowdown(turnaround, work.run))
+            self.slowdowns[work.queue].append(slowdown(life, turnaround))
         self._event((self.now, "kill" if state == "killed" else "end", work.name, work.queue, "", life.pods, ""))
         self._finish(life)
 
@@ -219,8 +219,11 @@ class Record:
         self._rows.add(life.number, row(life, self.now))
 
 
-def slowdown(turnaround: float, run: float) -> float:
-    return max(1.0, turnaround / max(run, SHORTEST_S))
+def slowdown(life: Life, turnaround: float) -> float:
+    """The bounded slowdown of a job that has ended. One that was killed at its estimate ran no longer than that."""
+    run, estimate = life.work.run, life.work.estimate
+    ran = min(run, estimate) if life.state == "killed" and estimate is not None else run
+    return max(1.0, turnaround / max(ran, SHORTEST_S))
 
 
 def row(life: Life, now: float) -> Row:
@@ -228,7 +231,7 @@ def row(life: Life, now: float) -> Row:
     work = life.work
     wait = (now if life.start is None else life.start) - work.submit
     turnaround = None if life.end is None else life.end - work.submit
-    slow = None if turnaround is None else slowdown(turnaround, work.run)
+    slow = None if turnaround is None else slowdown(life, turnaround)
     times = (work.submit, life.start, life.end, wait, turnaround, slow, work.run, work.estimate)
     return (
         work.name,

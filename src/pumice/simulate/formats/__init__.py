@@ -4,9 +4,11 @@ Here is what readers of text files share: rows by column names, and errors that 
 """
 
 import csv
+import gzip
+import zlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NoReturn
+from contextlib import contextmanager
+from typing import NoReturn, TextIO
 
 from pumice.api.errors import InputError, not_utf8
 from pumice.api.files import refuse_endless
@@ -60,22 +62,24 @@ def csv_rows(path: str, needed: Sequence[str]) -> Iterator[Row]:
                 yield Row(path, reader.line_num, dict(zip(head, cells, strict=True)))
         except csv.Error as error:
             raise InputError(f"cannot be read as CSV: {error}", where=path, line=reader.line_num) from None
-        except UnicodeDecodeError as error:
-            raise not_utf8(error, path) from None
 
 
 def lines(path: str) -> Iterator[tuple[int, str]]:
     """The lines of a text file, numbered from 1. Raises InputError."""
     with _opened(path) as file:
-        try:
-            yield from enumerate(file, 1)
-        except UnicodeDecodeError as error:
-            raise not_utf8(error, path) from None
+        yield from enumerate(file, 1)
 
 
-def _opened(path: str):  # type: ignore[no-untyped-def]
+@contextmanager
+def _opened(path: str) -> Iterator[TextIO]:
+    """The text of a file, which may be packed by gzip, and may begin with a byte order mark. Raises InputError."""
     try:
         refuse_endless(path)
-        return Path(path).open(encoding="utf-8-sig", newline="")
+        with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
+            yield file
+    except UnicodeDecodeError as error:
+        raise not_utf8(error, path) from None
+    except (EOFError, zlib.error):
+        raise InputError("its end is missing, or it is damaged; unpack it with gunzip to see", where=path) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+        raise InputError(f"cannot be read: {error.strerror or error}", where=path) from None

@@ -67,7 +67,7 @@ def nodes(path: str) -> list[Node]:
 
 
 def _own(path: str, header: dict[str, str]) -> list[Node]:
-    machines = path + ".machines"
+    machines = path.removesuffix(".gz") + ".machines"
     if header.get("MaxProcs", "").isdigit():
         count = int(header["MaxProcs"])
     elif Path(machines).is_file():
