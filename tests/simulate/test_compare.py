@@ -6,6 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -92,7 +93,9 @@ def test_a_comparison_says_in_units_and_words_what_is_better_and_how_sure_that_i
     said = CliRunner().invoke(cli, [*words, "--seeds", "2", "--out", str(tmp_path)], catch_exceptions=False).stdout
     assert re.search(r"mean wait +EASY +6 s +-\d+ %", said)
     assert re.search(r"CPUs in use +FIFO +[\d.]+ %", said)
-    assert re.search(r"\nEASY against FIFO: better in mean wait \(-\d+ %\).* \(sure at 95 %\)", said)
+    assert re.search(
+        r"\nEASY against FIFO: better in mean wait \(-\d+ %\).* \(every seed gave the same, so how sure that is is not known\)", said
+    )
     assert re.search(r"\nNo policy has a mean turnaround below [\d.]+ s: FIFO [\d.]+ times the bound, EASY 1\.\d+ times the bound\.", said)
     text = (tmp_path / "report.html").read_text()
     assert "<li>No policy has a mean turnaround below " in text and "seed by seed" in text
@@ -109,7 +112,7 @@ def test_a_difference_is_judged_by_its_interval_and_by_what_is_better() -> None:
             "difference_percent": difference,
             "difference_percent_interval": half,
         }
-        return {"measure": measure, "policy": "B", "mean": 100.0, **more}
+        return {"measure": measure, "policy": "B", "mean": 100.0, "interval": half, **more}
 
     rows = [{"measure": "evictions", "policy": "A", "mean": 100.0}]
     rows += [row("wait.mean", -20, 5), row("utilisation.gpu", -3, 1), row("makespan", 1, 2), row("evictions", 0, 0)]
@@ -123,6 +126,9 @@ def test_intervals() -> None:
     mean, half = interval([1.0, 2.0, 3.0])
     assert mean == 2 and half == pytest.approx(2.484, abs=0.001)
     assert math.isnan(interval([1.0])[1])
+    for count, quantile in ((20, 2.093), (21, 2.086), (31, 2.0423), (101, 1.984)):
+        values = [float(number) for number in range(count)]
+        assert interval(values)[1] == pytest.approx(quantile * stdev(values) / math.sqrt(count), rel=4e-4)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from pumice.simulate.scenario import Player, Scenario, Summary, play_fast, simul
 from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.worker_processes import Crew
 
-#: quantiles of Student's t-distribution: 95 %, two-sided, by degrees of freedom from 1 on; 1.96 beyond
+NORMAL = 1.959964  #: quantile of the normal distribution: 95 %, two-sided
+#: those of Student's t-distribution, by degrees of freedom from 1 on. Of more, the first term of their series, which is right to 0.0005
 STUDENT = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
@@ -145,7 +146,7 @@ def interval(values: list[float]) -> tuple[float, float]:
     if len(values) < 2:
         return fmean(values), float("nan")
     freedom = len(values) - 1
-    factor = STUDENT[freedom - 1] if freedom <= len(STUDENT) else 1.96
+    factor = STUDENT[freedom - 1] if freedom <= len(STUDENT) else NORMAL + (NORMAL**3 + NORMAL) / (4 * freedom - 5)
     return fmean(values), factor * stdev(values) / sqrt(len(values))
 
 

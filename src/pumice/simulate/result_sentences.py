@@ -1,6 +1,7 @@
 """Results of simulations in sentences: what a run was like, and which of several policies is better in what, and how sure that is.
 
-A difference between policies is sure if its 95 % interval does not contain 0. Without several seeds there is no interval.
+A difference between policies is sure if its 95 % interval does not contain 0. Without several seeds there is no interval. Where every seed
+gave the same, as with a workload that is not drawn, more seeds say nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,8 +71,11 @@ def _sentence(policy: str, first: str, rows: Sequence[Row]) -> str:
     for row in rows:
         judged = _judged(row)
         found[judged].append(f"{MEANINGS[row['measure']].text}{f' ({change(row)})' if judged in ('better', 'worse') else ''}")
-    alone = all(isnan(row["difference_interval"]) for row in rows)
-    how_sure = "one seed, so how sure that is is not known; --seeds 10 tells" if alone else "sure at 95 %"
+    how_sure = "sure at 95 %"
+    if all(isnan(row["difference_interval"]) for row in rows):
+        how_sure = "one seed, so how sure that is is not known; --seeds 10 tells"
+    elif not any(row["interval"] or row["difference_interval"] for row in rows):
+        how_sure = "every seed gave the same, so how sure that is is not known"
     parts = [f"{word} in {', '.join(found[word])}" for word in ("better", "worse") if found[word]]
     sure = [f"{' and '.join(parts)} ({how_sure})"] if parts else []
     unsure = [f"no sure difference in {', '.join(found['unsure'])}"] if found["unsure"] else []
