@@ -66,7 +66,7 @@ def test_who_waited_longest_stands_there_with_the_reason() -> None:
     cells = re.findall(r"<td>(.*?)</td>", row[1])
     never = " and never started" if first["start"] is None else ""
     assert cells[:1] + cells[2:3] == [duration(first["wait"]) + never, html.escape(first["reason"])]
-    assert cells[1].startswith(f"{first['job']}, ")
+    assert cells[1].startswith(f"<bdi>{first['job']}</bdi>, ")
 
 
 def test_a_reason_stands_there_once_however_many_jobs_have_it() -> None:
@@ -111,6 +111,18 @@ def test_names_are_text_and_never_markup() -> None:
     assert drawn(text)["Schedule by queue"]["bars"]["name"][0] == hostile
 
 
+def test_names_of_queues_stand_apart_from_each_other_whatever_they_are_written_in() -> None:
+    summary, parts, series = run_of(10)
+    summary["longest"] = [{"job": "a", "queue": name, "submit": 0, "start": 9, "wait": 9, "reason": ""} for name in ("\u202eb", "c")]
+    assert "<td><bdi>\u202eb</bdi>, <bdi>c</bdi></td>" in report(summary, parts, series)
+
+
+def test_a_percentile_of_a_chart_is_that_of_the_measures() -> None:
+    summary, parts, series = run_of(10, queues=1)
+    (row,) = drawn(report(summary, parts, series))["95th percentile of the wait, by queue and size"]["rows"]
+    assert {*row["values"]} <= {*parts[0]["wait"].tolist()}
+
+
 def test_means_of_a_step_function_keep_its_integral() -> None:
     edges = np.array([0.0, 1.0, 2.0, 4.0])
     assert means(np.array([0.5, 2.0]), np.array([4.0, 1.0]), edges).tolist() == [2.0, 4.0, 1.0]
@@ -129,6 +141,19 @@ def test_screenshots(tab: Tab, tmp_path: Path, count: int) -> None:
     tab.page.goto(file.as_uri())
     if count:
         tab.page.wait_for_selector(".chart svg .grid", state="attached")
+    tab.screenshots()
+
+
+@pytest.mark.page
+def test_long_names_make_nothing_wider(tab: Tab, tmp_path: Path) -> None:
+    summary, parts, series = run_of(10, queues=2)
+    for columns in (*parts, series):
+        columns["queue"] = np.array([name and name * 50 for name in columns["queue"].tolist()])  # type: ignore[index]
+    summary |= {"workload": "w" * 250}
+    file = tmp_path / "report.html"
+    file.write_text(report(summary, parts, series), "utf-8")
+    tab.page.goto(file.as_uri())
+    tab.page.wait_for_selector(".legend li", state="attached")
     tab.screenshots()
 
 

@@ -104,6 +104,17 @@ def test_a_comparison_says_in_units_and_words_what_is_better_and_how_sure_that_i
     assert "how sure that is is not known; --seeds 10 tells" in alone
 
 
+def test_jobs_that_did_not_end_are_told_beside_the_measures_of_the_others(tmp_path: Path) -> None:
+    """A gang that never fits stops the whole line of FIFO."""
+    page = "{nodes: 2x4cpu, duration: 1h, jobs: [{name: odd, arrivals: {at: [0s]}, run: 60, request: {cpu: 3}, pods: 3}, "
+    page += "{name: even, arrivals: {at: [1s, 2s]}, run: 60, request: {cpu: 1}}]}"
+    (tmp_path / "page.yaml").write_text(page)
+    words = ["compare", "--workload", f"yaml:{tmp_path / 'page.yaml'}", "--policy", "FIFO", "--policy", "greedy", "--processes", "1"]
+    said = CliRunner().invoke(cli, [*words, "--out", str(tmp_path)], catch_exceptions=False).stdout
+    assert "Under greedy 1 of 3 jobs did not end: its waits are those of jobs that started" in said
+    assert "<li>Under FIFO 3 of 3 jobs did not end" in (tmp_path / "report.html").read_text()
+
+
 def test_a_difference_is_judged_by_its_interval_and_by_what_is_better() -> None:
     def row(measure: str, difference: float, half: float) -> dict[str, Any]:
         more = {

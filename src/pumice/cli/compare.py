@@ -13,7 +13,7 @@ from pumice.simulate.measure_units import MEANINGS
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policy_comparison import ComparedRun, compare as play, table
 from pumice.simulate.result_conditions import Measured, condition_of
-from pumice.simulate.result_sentences import change, of_bounds, of_policies
+from pumice.simulate.result_sentences import change, of_bounds, of_left, of_policies
 from pumice.simulate.scenario import Summary
 from pumice.text_table import columns
 
@@ -65,7 +65,7 @@ def compare(
     bounds: dict[int, Bounds] = {}
     summaries = play(works, out, processes, lambda work: say(f"{work.policy}, seed {work.seed}: done", err=True), dask, bounds)
     rows = table(summaries)
-    below = of_bounds(summaries, bounds)
+    below = [*of_left(summaries), *of_bounds(summaries, bounds)]
     if out:
         Path(out, "report.html").write_text(compare_report(rows, summaries, below), encoding="utf-8")
     if output == "json":

@@ -118,11 +118,15 @@ def _waits(longest: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             by_reason.setdefault(_DIGITS.sub("#", job["reason"] or ""), []).append(job)
     for jobs in by_reason.values():
         never = "" if jobs[0]["start"] is not None else " and never started"
-        names = ", ".join(str(job["job"]) for job in jobs[:MOST_NAMED])
         more = f" and {len(jobs) - MOST_NAMED} more" if len(jobs) > MOST_NAMED else ""
-        queues = ", ".join(dict.fromkeys(str(job["queue"]) for job in jobs))
-        cells = [duration(jobs[0]["wait"]) + never, names + more, jobs[0]["reason"] or "", queues]
-        yield "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+        names, queues = _names(job["job"] for job in jobs[:MOST_NAMED]), _names(dict.fromkeys(job["queue"] for job in jobs))
+        cells = [duration(jobs[0]["wait"]) + never, names + more, html.escape(jobs[0]["reason"] or ""), queues]
+        yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _names(listed: Iterable[str]) -> str:
+    """The names as HTML, each of which may be written from right to left."""
+    return ", ".join(f"<bdi>{html.escape(name)}</bdi>" for name in listed)
 
 
 def _static(name: str) -> str:

@@ -189,7 +189,7 @@ def _slowdown(shown: Shown) -> Chart:
 
 
 def _percentile(values: Values, share: float, otherwise: float | None) -> float | None:
-    return round(Joined([values]).percentile(share), 3) if len(values) else otherwise
+    return round(Joined([values]).reached(share), 3) if len(values) else otherwise
 
 
 def _size_classes(part: Part) -> Column:

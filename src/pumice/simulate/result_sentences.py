@@ -4,6 +4,7 @@ A difference between policies is sure if its 95 % interval does not contain 0. W
 gave the same, as with a workload that is not drawn, more seeds say nothing.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 from statistics import fmean
@@ -64,6 +65,17 @@ def of_bounds(summaries: Sequence[Mapping[str, Any]], bounds: Mapping[int, Bound
             text = f"{'' if measure == 'makespan' else 'mean '}{measure}"
             found.append(f"No policy has a {text} below {duration(bound)}: {', '.join(times)}.")
     return found
+
+
+def of_left(summaries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """One sentence for each policy under which jobs did not end: what is said of the others is not said of these."""
+    left, jobs = Counter[str](), Counter[str]()
+    for summary in summaries:
+        policy, measures = summary["policy"], summary["measures"]
+        left[policy] += measures["waiting"] + measures["running"]
+        jobs[policy] += measures["jobs"]
+    told = "waits are those of jobs that started, turnarounds, slowdowns and the makespan those of jobs that ended"
+    return [f"Under {policy} {count:,} of {jobs[policy]:,} jobs did not end: its {told}." for policy, count in left.items() if count]
 
 
 def _sentence(policy: str, first: str, rows: Sequence[Row]) -> str:

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterator
 from functools import cached_property
 from io import SEEK_END
-from math import ceil, floor
+from math import ceil
 from tempfile import TemporaryFile
 from typing import IO, Any
 from weakref import finalize
@@ -125,10 +125,3 @@ class Joined:
     def reached(self, percent: float) -> float:
         """The smallest value that `percent` of the values do not exceed."""
         return self.ranked(ceil(percent * self.count / 100) - 1)
-
-    def percentile(self, percent: float) -> float:
-        """The percentile, interpolated between two values as numpy.percentile does it."""
-        place = percent / 100 * (self.count - 1)
-        below = floor(place)
-        low, high = self.ranked(below), self.ranked(min(below + 1, self.count - 1))
-        return float(np.percentile((low, high), 100 * (place - below)))
