@@ -148,7 +148,7 @@ def test_screenshots(tab: Tab, tmp_path: Path, count: int) -> None:
 def test_long_names_make_nothing_wider(tab: Tab, tmp_path: Path) -> None:
     summary, parts, series = run_of(10, queues=2)
     for columns in (*parts, series):
-        columns["queue"] = np.array([name and name * 50 for name in columns["queue"].tolist()])  # type: ignore[index]
+        columns["queue"] = np.array([name and name[-1] * 300 for name in columns["queue"].tolist()])  # type: ignore[index]
     summary |= {"workload": "w" * 250}
     file = tmp_path / "report.html"
     file.write_text(report(summary, parts, series), "utf-8")

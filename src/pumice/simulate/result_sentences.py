@@ -74,8 +74,8 @@ def of_left(summaries: Iterable[Mapping[str, Any]]) -> list[str]:
         policy, measures = summary["policy"], summary["measures"]
         left[policy] += measures["waiting"] + measures["running"]
         jobs[policy] += measures["jobs"]
-    told = "waits are those of jobs that started, turnarounds, slowdowns and the makespan those of jobs that ended"
-    return [f"Under {policy} {count:,} of {jobs[policy]:,} jobs did not end: its {told}." for policy, count in left.items() if count]
+    rest = "waits are those of jobs that started, turnarounds, slowdowns and the makespan those of jobs that ended"
+    return [f"Under {policy} {count:,} of {jobs[policy]:,} jobs did not end: its {rest}." for policy, count in left.items() if count]
 
 
 def _sentence(policy: str, first: str, rows: Sequence[Row]) -> str:
