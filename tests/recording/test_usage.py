@@ -5,12 +5,17 @@ from __future__ import annotations
 from math import isclose
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
+from pumice.api.meta import Wire
+from pumice.api.structs import encode
 from pumice.cli.main import cli
+from pumice.inputs.recording.entry_format import Cycle, Put, Removed, Whole
 from pumice.inputs.recording.file_format import Retention, entries, files_of
-from pumice.inputs.recording.usage import UsageAccount, UsageTotals
+from pumice.inputs.recording.usage import HOUR_S, UsageAccount, UsageTotals
+from pumice.testing.builders import pod, podgroup
 from tests.live.virtual import START
 from tests.recording.week import record_week
 
@@ -92,6 +97,36 @@ def test_a_folder_of_many_files_gives_what_one_file_gives(tmp_path: Path) -> Non
         assert isclose(one[queue].got.cpu, many[queue].got.cpu, rel_tol=HUNDREDTH)
         assert isclose(one[queue].lent.cpu, many[queue].lent.cpu, rel_tol=HUNDREDTH)
         assert (one[queue].pods, one[queue].evicted) == (many[queue].pods, many[queue].evicted)
+
+
+def test_a_queue_whose_jobs_have_gone_deserves_nothing_more() -> None:
+    made = UsageTotals()
+    for hour, deserved in enumerate(({"a": 4.0, "b": 2.0}, {"a": 6.0}, {})):
+        made.take(decided(hour, {queue: {"cpu": amount} for queue, amount in deserved.items()}))
+    made.take(Whole(3 * HOUR_S))
+    assert {queue: account.deserved.cpu for (queue,), account in made.accounts.items()} == {"a": 4 + 6 + 6, "b": 2}
+
+
+def test_pods_whose_group_comes_late_or_changes_its_queue_hold_in_the_right_one() -> None:
+    made = UsageTotals()
+    queues = {"a": {"cpu": 1.0}, "b": {"cpu": 2.0}, "default": {"cpu": 2.0}}
+    held = pod("p").cpu(3).gang("g").on("n").build()
+    made.take(put(0, held))
+    made.take(put(0, podgroup("g").queue("a").build()))
+    made.take(decided(0, queues))
+    made.take(put(1, podgroup("g").queue("b").build()))
+    made.take(Removed(2 * HOUR_S, "Pod", "default/p"))
+    made.take(Whole(3 * HOUR_S))
+    found = {queue: (account.got.cpu, account.borrowed.cpu, account.lent.cpu) for (queue,), account in made.accounts.items()}
+    assert found == {"a": pytest.approx((3, 2, 1 / 3)), "b": (3, 1, 1), "default": pytest.approx((0, 0, 5 / 3))}
+
+
+def decided(hour: float, deserved: dict[str, dict[str, float]]) -> Cycle:
+    return Cycle(hour * HOUR_S, 1, 0.0, "", {}, [], {}, {}, [], {}, [], None, deserved)
+
+
+def put(hour: float, made: tuple[str, Wire]) -> Put:
+    return Put(hour * HOUR_S, made[0], msgspec.Raw(encode(made[1])))
 
 
 def test_wrong_options_are_told() -> None:

@@ -8,7 +8,7 @@ scheduler's plugins computed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -106,7 +106,7 @@ class UsageTotals:
             case Put(kind="PodGroup"):
                 group = _group.decode(entry.object)
                 job = f"{group.metadata.namespace or 'default'}/{group.metadata.name}"
-                self._queues[job] = group.spec.queue or DEFAULT_QUEUE
+                self._join(job, group.spec.queue or DEFAULT_QUEUE, entry.at)
                 self._users[job] = (group.metadata.annotations or {}).get(USER, "")
             case Put(kind="Queue"):
                 self._branches.add(_queue.decode(entry.object).spec.parent or ROOT_QUEUE)
@@ -158,9 +158,8 @@ class UsageTotals:
 
     def _placed(self, holder: PodUsage, at: float) -> None:
         self._close(holder, at)
-        holder.holds, holder.since = True, at
-        queue = self._queue(holder)
-        self._held[queue] = self._held[queue].plus(holder.amounts)
+        holder.holds = True
+        self._hold(holder)
         self._account(holder).pods += self.start <= at < self.end
 
     def _ended(self, key: str, at: float) -> None:
@@ -172,12 +171,17 @@ class UsageTotals:
         """Add the time that the pod has waited, or held its node, since `since` to its account."""
         self._count(holder, at)
         if holder.holds:
-            queue = self._queue(holder)
-            self._held[queue] = self._held[queue].plus(holder.amounts, -1.0)
+            self._hold(holder, -1.0)
+
+    def _hold(self, holder: PodUsage, sign: float = 1.0) -> None:
+        queue = self._queue(holder)
+        self._held[queue] = self._held[queue].plus(holder.amounts, sign)
 
     def _count(self, holder: PodUsage, at: float) -> None:
-        account, hours = self._account(holder), self._hours(holder.since, at)
-        holder.since = at
+        hours, holder.since = self._hours(holder.since, at), at
+        if not hours:
+            return
+        account = self._account(holder)
         if holder.holds:
             account.got = account.got.plus(holder.amounts, hours)
         else:
@@ -195,13 +199,21 @@ class UsageTotals:
         for eviction in cycle.evictions:
             if eviction.pod in self._pods:
                 self._evicted(self._pods[eviction.pod], cycle.at)
-        for queue, named in cycle.deserved.items():
-            if queue in self._branches:
-                continue
-            gpus = sum(amount for name, amount in named.items() if is_gpu(name))
-            self._deserved[queue] = UsageAmounts(named.get("cpu", 0.0), named.get("memory", 0.0) / GIB, gpus)
+        if cycle.deserved:  # a queue without jobs deserves nothing, and is not in it
+            self._deserved = {queue: _counted(named) for queue, named in cycle.deserved.items() if queue not in self._branches}
 
     # -- queues
+
+    def _join(self, job: str, queue: str, at: float) -> None:
+        """Take in the queue of a PodGroup. What its pods held until now, another queue held, if they were known before."""
+        if self._queues.get(job, DEFAULT_QUEUE) != queue:
+            moving = [holder for holder in self._pods.values() if holder.job == job]
+            for holder in moving:
+                self._close(holder, at)
+            self._queues[job] = queue
+            for holder in moving:
+                if holder.holds:
+                    self._hold(holder)
 
     def _pass(self, at: float) -> None:
         """Add what queues deserved, lent and borrowed up to an instant to their accounts."""
@@ -250,6 +262,11 @@ def _sum(amounts: Iterable[UsageAmounts]) -> UsageAmounts:
 def _share(part: UsageAmounts, whole: UsageAmounts, of: UsageAmounts) -> UsageAmounts:
     """The share of the amounts `of` that `part` has of `whole`, and no more than `part`."""
     return UsageAmounts(*(min(some, some * there / all_) if all_ else 0.0 for some, all_, there in zip(part, whole, of, strict=True)))
+
+
+def _counted(named: Mapping[str, float]) -> UsageAmounts:
+    gpus = sum(amount for name, amount in named.items() if is_gpu(name))
+    return UsageAmounts(named.get("cpu", 0.0), named.get("memory", 0.0) / GIB, gpus)
 
 
 def _asked(pod: Pod) -> UsageAmounts:
