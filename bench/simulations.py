@@ -37,7 +37,7 @@ jobs:
   run: {exponential: 10m}
   request: {cpu: 4, memory: 16Gi, nvidia.com/gpu: 1}
 """
-WHOLE_BUDGET = 300.0  #: pods per second of CPU time, from the first object to the end of the last job
+WHOLE_BUDGET = 500.0  #: pods per second of CPU time, from the first object to the end of the last job
 
 
 def whole() -> Row:

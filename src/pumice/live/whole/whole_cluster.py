@@ -73,6 +73,8 @@ class ComparedWholeRun(ComparedRun):
 
 
 class WholeCluster(CycleObserver):
+    needs_full_cycles, reads_all = False, True
+
     def __init__(self, scenario: Scenario, workload: Workload, record: Record, clock: VirtualClock, first: Work) -> None:
         self._scenario, self._record, self._clock = scenario, record, clock
         self._origin = workload.began or 0.0
