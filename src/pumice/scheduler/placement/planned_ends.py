@@ -121,10 +121,8 @@ class PlannedEnds(Index):
         return merge(sorted(soon, key=_time), on_time, key=_time) if soon else on_time
 
     def known_run(self, task: Task) -> float | None:
-        """The seconds that a pod is expected to run: the estimate of its job, else its activeDeadlineSeconds, else None."""
-        if task.job is not None and task.job.estimate is not None:
-            return task.job.estimate
-        return task.template.spec.active_deadline_seconds or None
+        """The seconds that a pod is expected to run, if that is known."""
+        return stated_run(task)
 
     def run(self, task: Task, unknown: float) -> float:
         known = self.known_run(task)
@@ -147,6 +145,13 @@ class PlannedByHistory(PlannedEnds):
     def agrees(self, recount: Self) -> bool:
         recount.refresh()
         return {*self._slots, *self._by_clock} == {*recount._slots, *recount._by_clock}
+
+
+def stated_run(task: Task) -> float | None:
+    """The seconds that a pod runs as it says itself: the estimate of its job, else its activeDeadlineSeconds, else None."""
+    if task.job is not None and task.job.estimate is not None:
+        return task.job.estimate
+    return task.template.spec.active_deadline_seconds or None
 
 
 def _began(task: Task) -> float | None:

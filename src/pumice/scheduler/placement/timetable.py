@@ -209,13 +209,16 @@ class Timetable:
 
 def _changes(promised: Sequence[tuple[Promise, float]], width: int) -> tuple[Vector, Rows, Table]:
     """What promises with the lengths of their runs take and give back: when, on which rows, and how much [r, change]."""
-    parts = [(promise.start, column, row, -amount) for promise, _ in promised for column, row, amount in promise.usage]
-    ending = [(promise.start + length, promise.usage) for promise, length in promised if promise.start + length < inf]
-    parts += [(end, *part) for end, usage in ending for part in usage]
-    times, columns, rows, amounts = np.array(parts, float).reshape(-1, 4).T
+    parts = [part for promise, _ in promised for part in promise.usage]
+    columns, rows, amounts = zip(*parts, strict=True) if parts else ((), (), ())
+    counts = [len(promise.usage) for promise, _ in promised]
+    begins = np.array([promise.start for promise, _ in promised]).repeat(counts)
+    ends = np.array([promise.start + length for promise, length in promised]).repeat(counts)
+    ending = np.flatnonzero(ends < inf)
     table = np.zeros((width, len(parts)))
-    table[columns.astype(np.intp), np.arange(len(parts))] = amounts
-    return times, rows.astype(np.intp), table
+    table[np.array(columns, np.intp), np.arange(len(parts))] = amounts
+    row = np.array(rows, np.intp)
+    return np.concatenate([begins, ends[ending]]), np.concatenate([row, row[ending]]), np.concatenate([-table, table[:, ending]], axis=1)
 
 
 def places(free: Table, pod_sets: list[PodSet]) -> Table | None:

@@ -15,6 +15,7 @@ from pumice.scheduler.framework.newcomer_cycle import givers_of_order, is_newcom
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Job, Queue, Task, Template
+from pumice.scheduler.placement.planned_ends import stated_run
 
 MEMORY = "line"  #: its key in the cluster's memory
 
@@ -27,6 +28,7 @@ class Waiter(NamedTuple):
     task: Task
     member: Member
     kind: Hashable  #: equal for tasks that the rules cannot tell apart
+    length: float  #: the seconds that it is expected to run
 
 
 _turn = itemgetter(0)
@@ -35,10 +37,11 @@ _turn = itemgetter(0)
 class Waiters:
     """The jobs that wait, in the order of their turns, as they were after the last cycle."""
 
-    def __init__(self, basis: Hashable, policy: Policy, plugins: Sequence[Plugin], evaluations: Evaluations) -> None:
+    def __init__(self, basis: Hashable, policy: Policy, plugins: Sequence[Plugin], evaluations: Evaluations, unknown: float) -> None:
         self._basis = basis
         self._placer = policy.placer
         self._kind = evaluations.key
+        self._unknown = unknown
         self._givers = givers_of_order(policy, plugins)
         self.by_uid: dict[str, Waiter] = {}
         self.in_order: list[Waiter] = []
@@ -49,14 +52,15 @@ class Waiters:
         self.cycle = -1  #: the number of the last cycle
 
     @classmethod
-    def of(cls, cluster: Cluster, policy: Policy, plugins: Sequence[Plugin], evaluations: Evaluations) -> "Waiters | None":
-        """The jobs that wait now; None if any of them is not plain."""
+    def of(cls, cluster: Cluster, policy: Policy, plugins: Sequence[Plugin], evaluations: Evaluations, unknown: float) -> "Waiters | None":
+        """The jobs that wait now; None if any of them is not plain. `unknown`: the seconds that a pod without an estimate is expected to
+        run."""
         kept: Waiters | None = cluster.memory.get(MEMORY)
         basis, waiting, changed = (policy, evaluations, tuple(cluster.versions.items())), cluster.waiting, cluster.changed
         if kept is not None and kept._basis == basis and kept.odd in waiting and kept.odd not in changed:
             return None
         if kept is None or kept._basis != basis or kept.cycle != cluster.cycles or kept.odd:
-            kept = cluster.memory[MEMORY] = Waiters(basis, policy, plugins, evaluations)
+            kept = cluster.memory[MEMORY] = Waiters(basis, policy, plugins, evaluations, unknown)
             changed = waiting
         kept._look_at(cluster, changed.values())
         return None if kept.odd else kept
@@ -75,7 +79,9 @@ class Waiters:
     def _add(self, job: Job, turn: Any) -> None:
         (task,) = job.tasks.values()
         assert job.queue is not None
-        waiter = self.by_uid[job.uid] = Waiter(turn, job, task, Member.of(job), self._kind(task))
+        stated = stated_run(task)
+        length = self._unknown if stated is None else stated
+        waiter = self.by_uid[job.uid] = Waiter(turn, job, task, Member.of(job), self._kind(task), length)
         insort(self.in_order, waiter, key=_turn)
         insort(self.members, waiter.member)
         self.templates[task.template] += 1
