@@ -110,7 +110,7 @@ class SubJobs:
 
     def _make(self, uid: str, policy: SubGroupPolicy | None, values: list[str]) -> SubJob:
         if policy is None:
-            return SubJob(uid, "", 1 if self.policies else self.job.min_member, None if self.policies else self.topology, 0)
+            return SubJob(uid, "", 1 if self.policies else self.job.min_member, self.topology, 0)
         index = integer(values[0]) if values else 0
         return SubJob(uid, policy.name, policy.sub_group_size or 1, policy.network_topology, index)
 
