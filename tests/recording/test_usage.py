@@ -131,4 +131,6 @@ def put(hour: float, made: tuple[str, Wire]) -> Put:
 
 def test_wrong_options_are_told() -> None:
     assert 'did you mean "queue"' in str(CliRunner().invoke(cli, ["usage", "x", "--by", "queues"]).exception)
+    for more in (["--per", "hour"], ["--by", "user"]):
+        assert "leave out --by and --per" in CliRunner().invoke(cli, ["usage", "x", "--lent", *more]).output
     assert "is no month; write one such as 2026-11" in str(CliRunner().invoke(cli, ["usage", "x", "--month", "2026-13"]).exception)

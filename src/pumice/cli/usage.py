@@ -36,8 +36,10 @@ def usage(files: tuple[Path, ...], by: str, per: str | None, month: str | None, 
 
     FILES are recordings, or folders of them, in the order of time.
     """
+    if lent and (per or by != "queue"):
+        raise click.UsageError("--lent sums up by lender and borrower, over the whole time; leave out --by and --per")
     start, end = _month(month) if month else (-inf, inf)
-    totals = UsageTotals(_fields("queue" if lent else by), start, end)
+    totals = UsageTotals(_fields(by), start, end)
     length_s = PERIODS[per] if per else inf
     found = [each for each in _parts(totals, _entries(files), length_s) if each.since < end and not each.since + length_s <= start]
     head, rows = _flows(totals) if lent else _sums(totals.by, found, dated=per is not None)
