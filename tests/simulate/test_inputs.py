@@ -271,6 +271,13 @@ def test_jobs_that_cannot_run_are_counted(tmp_path: Path) -> None:
     assert summary["left_out"] == {"more processors than there are": 1, "cancelled before it ran": 1}
 
 
+def test_lines_about_parts_of_a_job_are_no_jobs(tmp_path: Path) -> None:
+    path = tmp_path / "f.swf"
+    path.write_text("; MaxProcs: 4\n" + SWF + SWF.replace("10 -1 1", "10 -1 2") + SWF.replace("10 -1 1", "10 -1 3"))
+    summary, rows = played(Source("swf", str(path)), "FIFO")
+    assert [row["job"] for row in rows] == ["1"] and summary["left_out"] == {"a part of a job": 2}
+
+
 def test_machines_beside_a_log_are_its_cluster_and_calendar_times_count_from_the_first(tmp_path: Path) -> None:
     path = tmp_path / "f.swf"
     path.write_text(SWF.replace("1 0", "1 1357000000", 1))

@@ -2,7 +2,8 @@
 
 A job requests processors. On a cluster of one node it is one pod with as many CPUs: the node stands for processors without machines. On
 several nodes it is a gang of pods with one CPU each, which may run on any node. A `.machines` file has rows of id, name, machines,
-processors each, speed, memory in KiB. Jobs that were cancelled before they ran, or that request nothing, are left out.
+processors each, speed, memory in KiB. Jobs that were cancelled before they ran, or that request nothing, are left out. So are the lines
+about parts of a job that was swapped or checkpointed: a line before them is about the whole job.
 """
 
 from collections import Counter
@@ -20,6 +21,7 @@ FIELDS = 18
 ONE_POD = "A job of this log is one pod on one node, which has all processors. --nodes NxMcpu makes it a gang of pods with one CPU each."
 GANGS = "A job of this log is a gang of pods with one CPU each, on any nodes."
 CALENDAR = 1e8  #: a greater time of submission is a calendar time: no log is that long
+PARTS = (2, 3, 4)  #: the status of lines about a part of a job
 RUN, USED, ASKED, TIME_ASKED, STATUS, USER, QUEUE = 3, 4, 7, 8, 10, 11, 14
 
 
@@ -124,6 +126,8 @@ def _jobs(path: str, processors: int, one_node: bool, left_out: Counter[str]) ->
 def _cannot_run(values: list[float], asked: int, processors: int) -> str:
     if values[1] < 0:
         return "no time of submission"
+    if values[STATUS] in PARTS:
+        return "a part of a job"
     if values[RUN] < 0:
         return "cancelled before it ran" if values[STATUS] == 5 else "no run time"
     if asked <= 0:
