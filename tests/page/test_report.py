@@ -117,6 +117,15 @@ def test_names_of_queues_stand_apart_from_each_other_whatever_they_are_written_i
     assert "<td><bdi>\u202eb</bdi>, <bdi>c</bdi></td>" in report(summary, parts, series)
 
 
+def test_charts_of_waits_say_that_jobs_are_among_them_that_never_started() -> None:
+    summary, parts, series = run_of(1000)
+    counted = ["Wait by queue", "Wait by size", "95th percentile of the wait, by queue and size"]
+    found = drawn(report(summary, parts, series))
+    assert [name for name, chart in found.items() if "Jobs that never started count" in chart.get("description", "")] == counted
+    parts[0]["start"] = parts[0]["submit"]
+    assert "Jobs that never started count" not in report(summary, parts, series)
+
+
 def test_a_percentile_of_a_chart_is_that_of_the_measures() -> None:
     summary, parts, series = run_of(10, queues=1)
     (row,) = drawn(report(summary, parts, series))["95th percentile of the wait, by queue and size"]["rows"]

@@ -120,7 +120,7 @@ def _lengths(shown: Shown) -> Chart:
 def _waits_by_queue(shown: Shown) -> Chart:
     points = bent_points(shown.jobs.longest_wait_s)
     rows = shown.of_queues(lambda part, of: up_to(part.columns["wait"][of], points), len(points))
-    return _waits("queue", points, list(zip(shown.queues, rows, strict=True)))
+    return _waits(shown, "queue", points, list(zip(shown.queues, rows, strict=True)))
 
 
 def _waits_by_size(shown: Shown) -> Chart:
@@ -130,15 +130,15 @@ def _waits_by_size(shown: Shown) -> Chart:
         sizes = _size_classes(part)
         for size, row in enumerate(rows):
             row += up_to(part.columns["wait"][sizes == size], points)
-    return _waits("size", points, [(_size_label(size), row) for size, row in enumerate(rows) if row[-1]])
+    return _waits(shown, "size", points, [(_size_label(size), row) for size, row in enumerate(rows) if row[-1]])
 
 
-def _waits(by: str, points: Column, rows: list[tuple[str, Column]]) -> Chart:
+def _waits(shown: Shown, by: str, points: Column, rows: list[tuple[str, Column]]) -> Chart:
     """A chart of waits. Each row has, for each point, how many jobs waited at most so long; the last point counts all jobs."""
     return {
         "kind": "lines",
         "title": f"Wait by {by}",
-        "description": "The share of jobs that waited at most so long; long waits are drawn closer together.",
+        "description": "The share of jobs that waited at most so long; long waits are drawn closer together." + _until_the_end(shown),
         "x": rounded(points),
         "series": [{"name": name, "y": rounded(row / max(1, row[-1]))} for name, row in rows],
         "xFormat": "duration",
@@ -148,6 +148,10 @@ def _waits(by: str, points: Column, rows: list[tuple[str, Column]]) -> Chart:
         "xLabel": "wait",
         "yLabel": "share of jobs",
     }
+
+
+def _until_the_end(shown: Shown) -> str:
+    return " Jobs that never started count as well, with their wait until the end." if shown.jobs.has_unstarted else ""
 
 
 def _waits_grid(shown: Shown) -> Chart:
@@ -166,7 +170,7 @@ def _waits_grid(shown: Shown) -> Chart:
     return {
         "kind": "heat",
         "title": "95th percentile of the wait, by queue and size",
-        "description": "The fuller the colour, the longer the wait.",
+        "description": "The fuller the colour, the longer the wait." + _until_the_end(shown),
         "x": [_size_label(size) for size in known],
         "rows": rows,
         "yFormat": "duration",

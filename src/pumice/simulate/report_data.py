@@ -27,7 +27,7 @@ class ReportJobs:
     def __init__(self, parts: Iterable[Columns]) -> None:
         self.names: list[str] = []  #: of the first jobs, as many as are drawn one by one
         self.count = 0
-        self.has_gpus = self.has_evictions = False
+        self.has_gpus = self.has_evictions = self.has_unstarted = False
         self.first_s = self.longest_wait_s = 0.0
         self.end_s = 1.0  #: the last instant of which anything is known
         self.queues: Counter[str] = Counter()
@@ -43,6 +43,7 @@ class ReportJobs:
         self.count += count
         self.has_gpus |= bool(part["gpu"].any())
         self.has_evictions |= bool(part["evictions"].any())
+        self.has_unstarted |= bool(np.isnan(part["start"]).any())
         self.first_s = min(self.first_s, float(part["submit"].min()))
         self.longest_wait_s = max(self.longest_wait_s, float(np.nanmax(part["wait"])))
         self.end_s = max(self.end_s, float(np.nanmax(part["submit"] + part["wait"])), float(np.nanmax(part["end"], initial=0.0)))
