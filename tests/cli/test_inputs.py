@@ -78,6 +78,12 @@ def test_a_live_cluster_is_an_input(pumice: Terminal) -> None:
     assert "ConfigMap default/volcano-scheduler-configmap" in pumice.type("check", "--from-cluster").stderr
 
 
+def test_an_instant_of_a_recording_wants_a_recording() -> None:
+    result = CliRunner().invoke(cli, ["cycle", "-f", "absent.yaml", "--at", "2026-01-01T12:00:00Z"])
+    assert result.exit_code == 2
+    assert "--at is an instant of a --recording; of files and clusters it is --now" in result.output
+
+
 def test_something_must_be_read() -> None:
     result = CliRunner().invoke(cli, ["cycle"])
     assert result.exit_code == 2

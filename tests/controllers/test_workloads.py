@@ -457,6 +457,7 @@ def test_templates_are_remembered_and_the_one_in_use_is_the_newest(kind: str, na
     ("made", "told"),
     [
         (workload("Deployment", replicas=2), ["ScalingReplicaSet", "SuccessfulCreate", "SuccessfulCreate"]),
+        (workload("Deployment", replicas=0), []),
         (workload("StatefulSet", replicas=1), ["SuccessfulCreate"]),
         (workload("DaemonSet"), ["SuccessfulCreate"]),
         (workload("Job"), ["SuccessfulCreate"]),

@@ -69,6 +69,8 @@ class Inputs(Struct, frozen=True):
         """The instant to use: with a recording that of --at, else that of --now, else the present. Raises InputError, UsageError."""
         if self.recording is not None and self.at is None:
             raise click.UsageError("say which instant of the recording with --at, such as 2026-01-01T12:00:00Z")
+        if self.recording is None and self.at is not None:
+            raise click.UsageError("--at is an instant of a --recording; of files and clusters it is --now")
         text, option = (self.at, "--at") if self.recording is not None else (now, "--now")
         if text is None:
             return time.time()

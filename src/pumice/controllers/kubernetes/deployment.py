@@ -159,7 +159,7 @@ def _keep_new(deployment: Object, new: Object | None, old: list[Object], hash_: 
     revision = str(max((_revision(each) for each in old), default=0) + 1)
     if new is None:
         made = _new_set(deployment, hash_, size, revision)
-        return [Create(made, deployment), _scaled(deployment, made, 0, size), *_note_revision(deployment, revision)]
+        return [Create(made, deployment), *_scaled(deployment, made, 0, size), *_note_revision(deployment, revision)]
     writes: list[Write] = []
     if old and _revision(new) < int(revision):
         writes.append(patch(new, {"metadata": {"annotations": _used_again(new, revision)}}))
@@ -223,12 +223,15 @@ def _forget(deployment: Object, new: Object | None, old: list[Object]) -> list[W
 
 def _resize(deployment: Object, each: Object, size: int) -> list[Write]:
     before = _size(each).replicas
-    return [patch(each, {"spec": {"replicas": size}}), _scaled(deployment, each, before, size)] if size != before else []
+    return [patch(each, {"spec": {"replicas": size}}), *_scaled(deployment, each, before, size)] if size != before else []
 
 
-def _scaled(deployment: Object, each: Object, before: int, after: int) -> Emit:
+def _scaled(deployment: Object, each: Object, before: int, after: int) -> list[Emit]:
+    """The event about another size; none about a new ReplicaSet that is to wait."""
+    if before == after:
+        return []
     text = f"Scaled {'up' if after > before else 'down'} replica set {name_of(each)} from {before} to {after}"
-    return Emit(deployment, "Normal", "ScalingReplicaSet", text)
+    return [Emit(deployment, "Normal", "ScalingReplicaSet", text)]
 
 
 def _size(each: Object) -> Size:
