@@ -53,6 +53,15 @@ def test_conservative_promises_to_everybody(tmp_path: Path) -> None:
     assert starts(played(swf(tmp_path / "w.swf", late), "conservative")[1])[3] == 30
 
 
+def test_whoever_is_first_in_line_starts_as_soon_as_it_fits_whatever_others_are_promised(tmp_path: Path) -> None:
+    """The first job ends at 10 instead of 100, so that the third fits at 30: the instant that the fourth was promised."""
+    jobs = [(0, 1, 10), (0, 3, 30), (1, 4, 50), (2, 2, 60)]
+    rows = played(swf(tmp_path / "w.swf", jobs, [100, 30, 50, 60]), "conservative")[1]
+    assert starts(rows) == [0, 0, 30, 80]
+    jobs[0] = (0, 1, 100)
+    assert starts(played(swf(tmp_path / "w.swf", jobs), "conservative")[1]) == [0, 0, 100, 30]
+
+
 def test_a_job_that_outlives_its_estimate_is_given_time_or_killed(tmp_path: Path) -> None:
     source = swf(tmp_path / "w.swf", [(0, 4, 100), (1, 4, 5)], [50, 5])
     assert starts(played(source, "EASY")[1]) == [0, 100]

@@ -5,8 +5,8 @@ everybody behind it.
 
 `backfill: easy` lets later jobs go before where that does not delay the first: it is promised the earliest instant at which it fits (its
 shadow time), by the times at which running jobs are expected to end, and the nodes that it then takes. A later job starts if it is expected
-to end before, or needs no more than what is left beside the promise. `backfill: conservative` promises to every waiting job, and keeps it:
-a promise may be bettered, never put off.
+to end before, or needs no more than what is left beside the promise. `backfill: conservative` promises to every waiting job. A promise may
+be bettered, and is put off by nobody but jobs before it: the first in the line starts as soon as it fits.
 
 How long a job is expected to run stands in the annotation pumice.io/estimate of its PodGroup, else in activeDeadlineSeconds of its pods,
 else it is `defaultEstimate`; without any it never ends. With `estimates: history` it is what was usual of those of its owner that have
