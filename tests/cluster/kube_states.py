@@ -46,8 +46,11 @@ class KubeState:
         self._pick = self._draw.choice
         self.of = f"s{seed}"  #: the profile, and before all names: watches of different kinds may show the state before
         self._themes = set(self._draw.sample(THEMES, self._draw.randint(1, 4))) | ({"preemption"} if self._often(0.3) else set())
+        self._roomy = self._often(0.5)  #: many nodes fit, so that scores decide
         self.profile = self._profile()
-        self.nodes = [self._node(f"{self.of}-n{number}") for number in range(self._draw.randint(1, 6))]
+        self.nodes = [
+            self._node(f"{self.of}-n{number}") for number in range(self._draw.randint(3, 8) if self._roomy else self._draw.randint(1, 6))
+        ]
         self._names = [node["metadata"]["name"] for node in self.nodes]
         self._ports: dict[str, set[tuple[str, int]]] = {}  #: by node: those that are taken
         self._for_one: set[str] = set()  #: claims that one pod may use
@@ -302,9 +305,9 @@ class KubeState:
         container: Body = {"name": name, "image": self._pick(list(IMAGES)) if self._has("images", 0.9) else "x"}
         requests: Body = {}
         if self._often(0.8):
-            requests["cpu"] = self._pick(["0", "50m", "100m", "300m", "500m", "1", "1500m"])
+            requests["cpu"] = self._pick(["0", "50m", "100m", "300m", *([] if self._roomy else ["500m", "1", "1500m"])])
         if self._often(0.7):
-            requests["memory"] = self._pick(["0", "64Mi", "100M", "500M", "1Gi", "1500Mi"])
+            requests["memory"] = self._pick(["0", "64Mi", "100M", "200Mi", *([] if self._roomy else ["500M", "1Gi", "1500Mi"])])
         if self._has("amounts", 0.3):
             requests[DISK] = self._pick(["1Gi", "8Gi"])
         exact: Body = {}
@@ -434,9 +437,9 @@ class KubeState:
 
     def _pod_affinity(self) -> Body:
         affinity: Body = {}
-        if self._often(0.5):
+        if self._often(0.3):
             affinity["requiredDuringSchedulingIgnoredDuringExecution"] = [self._affinity_term() for _ in range(self._pick([1, 1, 2]))]
-        if self._often(0.6):
+        if self._often(0.8):
             weighed = [
                 {"weight": self._pick([1, 10, 57, 100]), "podAffinityTerm": self._affinity_term()} for _ in range(self._pick([1, 1, 2]))
             ]
@@ -691,7 +694,8 @@ class KubeState:
         return made
 
     def _use_devices(self, spec: Body) -> None:
-        if self._claims and self._has("devices", 0.7):
+        cards = any(CARD in each["resources"].get("limits", ()) for each in (*spec["containers"], *spec.get("initContainers", ())))
+        if self._claims and not cards and self._has("devices", 0.7):  # upstream never binds some pods with both
             names = self._some(self._claims, 1, 2)
             spec["resourceClaims"] = [{"name": name, "resourceClaimName": name} for name in names]
             for container in spec["containers"]:
