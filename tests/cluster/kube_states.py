@@ -46,7 +46,9 @@ class KubeState:
         self._pick = self._draw.choice
         self.of = f"s{seed}"  #: the profile, and before all names: watches of different kinds may show the state before
         self._themes = set(self._draw.sample(THEMES, self._draw.randint(1, 4))) | ({"preemption"} if self._often(0.3) else set())
-        self._roomy = self._often(0.5)  #: many nodes fit, so that scores decide
+        if packed := self._often(0.15):  # little but priorities and amounts decides
+            self._themes = {"preemption", *self._some(["ports", "spread", "affinity", "amounts"], 0, 1)}
+        self._roomy = not packed and self._often(0.5)  #: many nodes fit, so that scores decide
         self.profile = self._profile()
         self.nodes = [
             self._node(f"{self.of}-n{number}") for number in range(self._draw.randint(3, 8) if self._roomy else self._draw.randint(1, 6))
@@ -57,7 +59,8 @@ class KubeState:
         self._in_use: set[str] = set()  #: those of them that a running pod uses
         self._volumes: list[str] = []  #: claims that pods may name, each of the namespace default
         self.objects = [*self._workloads(), *self._storage(), *self._devices()]
-        self.running = [self._running(f"{self.of}-r{number}") for number in range(self._draw.randint(0, 3 * len(self.nodes)))]
+        most = (6 if packed else 3) * len(self.nodes)
+        self.running = [self._running(f"{self.of}-r{number}") for number in range(self._draw.randint(most // 2 if packed else 0, most))]
         self.budgets = (
             [self._budget(f"{self.of}-b{number}") for number in range(self._draw.choice([0, 0, 1, 2, 3]))]
             if self._has("preemption")
