@@ -146,6 +146,16 @@ def test_nodes_that_have_changed_are_asked_about_and_scored_as_all_are_at_once(c
     assert kept.best_with_room() == fresh().best_with_room() == 1
 
 
+def test_a_node_that_its_labels_rule_out_stays_out_whatever_comes_to_it() -> None:
+    nodes = node("fit").cpu(8).memory("8Gi").label("disk", "ssd"), node("unfit").cpu(8).memory("8Gi")
+    made = cluster(*nodes, pod("p").cpu(1).selector("disk", "ssd"), pod("x").cpu(4).on("fit"))
+    kept = Evaluations(made, [NodeAffinityFilter()], [LeastAllocated()]).of(made.tasks["default/p"])
+    for name in ("y", "z"):
+        assert made.nodes.names[kept.best_with_room()] == "fit"
+        made.put(*pod(name).cpu(1).on("unfit").build())
+    assert made.nodes.names[kept.best_with_room()] == "fit"
+
+
 class Silenced(Scorer):
     """Cannot answer."""
 
