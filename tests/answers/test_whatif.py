@@ -172,6 +172,13 @@ def test_of_several_remedies_only_those_are_told_that_are_needed_and_devices_are
     assert [str(change) for change in why(made, asking, NOW, "job/big", advise=True).advice] == ["pods of 4 nvidia.com/gpu"]
 
 
+def test_of_devices_that_the_cluster_lacks_as_many_are_advised_as_are_wanted() -> None:
+    """One less would be let in, as overcommit admits 1.2 times the cluster, but would start only as a smaller pod."""
+    made = cluster(node("n1").cpu(8), queue("default"), podgroup("npu", 1).needs(**{"nvidia.com/gpu": 8}), pod("npu").gpu(8).gang("npu"))
+    told = whatif(made, policy("enqueue, allocate, backfill", ("gang", "overcommit", "predicates")), NOW, "job/npu")
+    assert [option.change for option in told.options] == ["8 nvidia.com/gpu more on node n1"]
+
+
 def test_several_pods_that_move_together_make_room_for_a_gang() -> None:
     """Four nodes of 8, each with two pods of 2: a gang of two whole nodes starts when four of them have moved."""
     nodes = [node(f"n{number}").cpu(8) for number in range(4)]

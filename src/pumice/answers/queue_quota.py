@@ -108,10 +108,11 @@ def _left(session: Session, shortage: Shortage) -> str:
 
 
 def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
-    """More room in the cluster: enough for the cluster, times the factor of plugin overcommit, to suffice."""
+    """More room in the cluster: enough for the cluster, times the factor of plugin overcommit, to suffice. What it lacks wholly it
+    needs in full: more than it has can be asked for only beside what it has."""
     plugin = session.plugin("overcommit")
     factor = plugin.factor if plugin is not None else 1.0
-    return _room(session, {each.column: -(-each.short // factor) + 1 for each in shortages})
+    return _room(session, {each.column: -(-each.short // factor) + 1 if session.total[each.column] else each.short for each in shortages})
 
 
 def _room(session: Session, needed: dict[int, float]) -> tuple[Change, ...]:
