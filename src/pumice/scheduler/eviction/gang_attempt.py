@@ -213,11 +213,15 @@ class Attempt:
         for place in self._domains(part):
             mark = statement.mark()
             placed = self._place_tasks(tasks, place, statement)
-            if placed == len(tasks) or (not whole and self.session.sub_job_pipelined(self.job, part)):
+            if (placed == len(tasks) or not whole) and self._is_whole(part):
                 self._places[part.uid] = place.name
                 return True
             statement.rollback(mark)
         return False
+
+    def _is_whole(self, part: SubJob) -> bool:
+        """Whether allocate would place the part: it has its minimum, if need be with pods that wait for room."""
+        return self.session.sub_job_pipelined(self.job, part) or self.session.sub_job_ready(self.job, part)
 
     def _domains(self, part: SubJob) -> list[HyperNode]:
         session = self.session
