@@ -452,6 +452,45 @@ def revocable_zones(draft: Draft) -> None:
         notes(group)[draft.one_of("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")] = draft.one_of("1", "50%", "2")
 
 
+@feature
+def load(draft: Draft) -> None:
+    """Plugins that have nothing to go by: no load of nodes is known."""
+    draft.with_plugin("usage", arguments={"usage.weight": draft.one_of(1, 5), "thresholds": {"cpu": draft.one_of(0, 80), "mem": 80}})
+    draft.with_plugin("rescheduling", arguments={"interval": "1s"})
+    if draft.often(0.5):
+        draft.conf["actions"] += ", shuffle"
+
+
+@feature
+def shared_cards(draft: Draft) -> None:
+    draft.with_plugin("deviceshare", arguments={"deviceshare.GPUSharingEnable": True, "deviceshare.ScheduleWeight": draft.one_of(0, 10)})
+    for node in draft.some(draft.nodes, 0.7):
+        cards = {"volcano.sh/gpu-memory": draft.one_of("8", "16"), "volcano.sh/gpu-number": draft.one_of("1", "2")}
+        node["status"]["allocatable"] |= cards
+        node["status"]["capacity"] |= cards
+    for pod in draft.some(draft.waiting):
+        amount = {"volcano.sh/gpu-memory": draft.one_of("2", "4", "8", "12")}
+        requests(pod).update(amount)
+        pod["spec"]["containers"][0]["resources"]["limits"] = amount
+
+
+@feature
+def machines(draft: Draft) -> None:
+    """NUMA nodes of machines, and pods that ask for a policy."""
+    draft.with_plugin("numa-aware", arguments={"weight": draft.one_of(1, 10)})
+    for node in draft.some(draft.nodes, 0.7):
+        count = int(node["status"]["allocatable"]["cpu"])
+        places = {str(cpu): {"numa": cpu % 2, "socket": cpu % 2, "core": cpu} for cpu in range(count)}
+        free = {"cpu": {"allocatable": f"0-{count - 1}" if count > 1 else "0", "capacity": count}} if count else {}
+        policies = {"CPUManagerPolicy": "static", "TopologyManagerPolicy": draft.one_of("single-numa-node", "best-effort", "none")}
+        spec = {"policies": policies, "numares": free, "cpuDetail": places, "resReserved": {}}
+        draft.add(made("Numatopology", "nodeinfo.volcano.sh/v1alpha1", node["metadata"]["name"], spec=spec))
+    for pod in draft.some(draft.pods, 0.6):
+        notes(pod)["volcano.sh/numa-topology-policy"] = draft.one_of("single-numa-node", "best-effort", "restricted", "none")
+        if amounts := requests(pod):
+            pod["spec"]["containers"][0]["resources"]["limits"] = dict(amounts)
+
+
 # where pods may go
 
 
@@ -643,6 +682,24 @@ def three_tiers(draft: Draft) -> None:
         tier = draft.one_of(1, 2, 3)
         rule: Document = {"mode": "hard", "highestTierAllowed": tier}
         group["spec"]["networkTopology"] = draft.one_of(rule, rule, {"mode": "soft"}, {"mode": "hard"})
+
+
+@feature
+def names_of_tiers(draft: Draft) -> None:
+    names = {1: "rack", 2: "spine"}
+    for item in draft.of("HyperNode"):
+        if item["spec"]["tier"] in names and draft.often(0.9):
+            item["spec"]["tierName"] = names[item["spec"]["tier"]]
+    for group in draft.some(draft.groups) if draft.of("HyperNode") else ():
+        group["spec"]["networkTopology"] = {"mode": "hard", "highestTierName": draft.one_of("rack", "rack", "spine", "none")}
+
+
+@feature
+def recorded_places(draft: Draft) -> None:
+    """Jobs of which it is recorded where they stand, right or wrong."""
+    names = [item["metadata"]["name"] for item in draft.of("HyperNode")]
+    for group in draft.some(draft.groups):
+        notes(group)["volcano.sh/job-allocated-hypernode"] = draft.one_of("gone", *names)
 
 
 @feature
