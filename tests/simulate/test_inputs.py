@@ -207,6 +207,11 @@ def test_a_file_may_begin_with_a_byte_order_mark_and_is_not_compressed(tmp_path:
                 ("{poisson: inf/h}", "", 'arrivals: "inf/h" is no rate; write one such as 20/h, 3/m or 2/d'),
                 ("{every: 1m}", ", pods: {choice: {1: 0}}", "pods: weights of a choice are numbers, none below 0 and not all 0"),
                 ("{every: 1m}", ", pods: {choice: {1: -1, 2: 2}}", "pods: weights of a choice are numbers, none below 0 and not all 0"),
+                (
+                    "{every: 1m}",
+                    "}\n- {arrivals: {at: [0]}, run: 1, request: {cpu: -1}",
+                    "f:3: document 1, jobs[1].request: request: cpu: -1 is below 0",
+                ),
                 ("{every: 1m}", ", estimate: -2", "estimate: -2 is out of range; write how many times as much, such as 1.5"),
                 ("{every: 1m}", "}\nfaults: {stragglers: {share: 1, factor: -1}", "stragglers: -1 is out of range"),
                 ("{every: 1m}", "}\nfaults: {estimates: {lognormal: -1, sigma: 1}", "estimates: -1 is out of range"),

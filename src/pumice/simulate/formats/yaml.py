@@ -196,8 +196,9 @@ def _factor(value: Any) -> float:
 def _request(value: Any) -> dict[str, str | int]:
     if not isinstance(value, dict) or not value:
         raise ValueError("is a mapping of resources to amounts")
-    for amount in value.values():
-        quantity(amount)
+    for name, amount in value.items():
+        if quantity(amount).milli < 0:
+            raise ValueError(f"{name}: {amount} is below 0")
     return dict(value)
 
 
