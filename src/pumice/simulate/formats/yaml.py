@@ -10,13 +10,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from msgspec.structs import fields
+
 from pumice.api import InputError, did_you_mean, yaml
 from pumice.api.core import Node
 from pumice.api.files import file_bytes
 from pumice.api.meta import Wire
 from pumice.api.quantity import quantity
 from pumice.api.structs import convert
-from pumice.api.volcano import Queue
+from pumice.api.volcano import Queue, QueueSpec
 from pumice.simulate.arrival_times import Instants, instants_of, rate, seconds
 from pumice.simulate.fault_settings import NO_FAULTS, Api, Breaks, Faults, Losses, Stragglers
 from pumice.simulate.inputs import nodes_of_pools
@@ -24,6 +26,7 @@ from pumice.simulate.workload import Role, Work, Workload, role
 from pumice.simulate.workload_distributions import draw_of
 
 TOP = ("duration", "nodes", "queues", "jobs", "faults")
+QUEUE = tuple(field.encode_name for field in fields(QueueSpec))
 JOB = ("name", "arrivals", "count", "run", "estimate", "pods", "minimum", "request", "queue", "user", "priority", "checkpoint")
 
 T = TypeVar("T")
@@ -114,7 +117,11 @@ class WorkloadFile:
 
     def queues(self) -> list[tuple[str, Wire]]:
         """The queues: the file has their names, each with fields of a Queue's spec."""
-        return [("Queue", self.read(("queues", name), partial(_queue, name))) for name in self.value.get("queues") or ()]
+        named = self.read(("queues",), _mapping) if "queues" in self.value else {}
+        for name in named:
+            if self.read(("queues", name), _mapping):
+                self._known(("queues", name), QUEUE)
+        return [("Queue", self.read(("queues", name), partial(_queue, name))) for name in named]
 
     def faults(self) -> Faults:
         """The faults that the block `faults:` describes."""
@@ -166,9 +173,17 @@ class WorkloadFile:
         )
 
 
-def _queue(name: str, spec: Any) -> Queue:
-    document = {"metadata": {"name": name}, "spec": {"weight": 1} | (spec or {}), "status": {"state": "Open"}}
-    return convert(document, Queue)
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict | None):
+        raise ValueError("is a mapping, such as {team-a: {weight: 2}, team-b: {}}")
+    return value or {}
+
+
+def _queue(name: str, spec: dict[str, Any] | None) -> Queue:
+    queue = convert({"metadata": {"name": name}, "spec": {"weight": 1} | (spec or {}), "status": {"state": "Open"}}, Queue)
+    if (queue.spec.weight or 0) < 1:
+        raise ValueError(f"weight: {queue.spec.weight} is out of range; it must be at least 1")
+    return queue
 
 
 def _whole(value: Any) -> int:
