@@ -122,6 +122,17 @@ REFUSED_PROFILES = [
         "matchExpressions[0].values",
         "must be specified single value",
     ),
+    (
+        TERM % "matchExpressions: [{key: a, operator: Gt, values: [x]}]",
+        "matchExpressions[0].values[0]",
+        "for 'Gt', 'Lt' operators, the value must be an integer",
+    ),
+    (
+        TERM % "matchExpressions: [{key: a, operator: NotIn, values: [b, 'b c']}]",
+        "matchExpressions[0].values[1]",
+        'Invalid value: "b c": a valid label must be an empty string',
+    ),
+    (TERM % "matchExpressions: [{key: a, operator: Lt, values: ['-3']}]", "matchExpressions[0].values[0]", "a valid label must be"),
     (TERM % "matchExpressions: [{key: '-', operator: Exists}]", "matchExpressions[0].key", "name part must consist"),
     (TERM % "matchFields: [{key: metadata.name, operator: Exists}]", "matchFields[0].operator", "not a valid selector operator"),
     (TERM % "matchFields: [{key: metadata.name, operator: In, values: [a, b]}]", "matchFields[0].values", "must be only one value"),

@@ -19,6 +19,11 @@ from pumice.scheduler.plugins.kube import KubePlugin
 
 REFUSAL = Reason("node(s) didn't match Pod's node affinity/selector", final=True)
 LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")
+NO_LABEL_VALUE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
 ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", final=True)
 CONFLICT = Reason("pod affinity terms conflict", final=True)
 NARROWED = Reason("node(s) didn't satisfy plugin(s) [NodeAffinity]", final=True, from_prefilter=True)
@@ -192,6 +197,11 @@ def _check_expression(expression: LabelSelectorRequirement, path: Path, problems
             problems.required((*path, "values"), "must be specified single value when `operator` is 'Lt' or 'Gt'")
         case operator if operator not in OPERATORS:
             problems.unsupported((*path, "operator"), operator, OPERATORS)
+    for index, value in enumerate(values):
+        if expression.operator in ("Gt", "Lt") and not re.fullmatch(r"[+-]?[0-9]+", value):
+            problems.invalid((*path, "values", index), value, "for 'Gt', 'Lt' operators, the value must be an integer")
+        if not LABEL_VALUE.fullmatch(value):
+            problems.invalid((*path, "values", index), value, NO_LABEL_VALUE)
     if fault := qualified_name_fault(expression.key):
         problems.invalid((*path, "key"), expression.key, fault)
 
