@@ -114,12 +114,20 @@ def test_another_policy_has_its_own() -> None:
     assert asked(made) is not asked(made, policy("allocate", ("predicates",)))
 
 
-@pytest.mark.parametrize("observer", [Observer(), OwnAsking()], ids=["watches", "asks in its own way"])
-def test_where_somebody_watches_nothing_lasts(observer: Observer) -> None:
+def test_where_somebody_watches_nothing_lasts() -> None:
     made = filled(pod("p").cpu(1))
     first = asked(made)
-    assert asked(made, observer=observer) is not first
+    assert asked(made, observer=Observer()) is not first
     assert asked(made) is not first
+
+
+def test_what_lasts_is_for_those_who_ask_in_the_same_way() -> None:
+    made, timed = filled(pod("p").cpu(1)), OwnAsking()
+    first = asked(made)
+    own = asked(made, observer=timed)
+    assert own is not first
+    assert asked(made, observer=timed) is own
+    assert asked(made) is not own
 
 
 def test_with_guards_nothing_lasts() -> None:

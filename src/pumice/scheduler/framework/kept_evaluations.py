@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.engine.evaluations import Evaluations
-from pumice.scheduler.engine.rules import PLAINLY
+from pumice.scheduler.engine.rules import PLAINLY, Asking
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Task
 
@@ -39,7 +39,7 @@ def keep_evaluations(session: Session, evaluations: Evaluations) -> None:
 def evaluations_left(cluster: Cluster, policy: Policy) -> Evaluations | None:
     """The evaluations that earlier sessions have left, if they still hold."""
     basis, found = cluster.memory.get(MEMORY, (None, None))
-    return found if basis is not None and basis == _state(cluster, policy, cluster.versions) else None
+    return found if basis is not None and basis == _state(cluster, policy, PLAINLY, cluster.versions) else None
 
 
 def evaluation_left(cluster: Cluster, policy: Policy, task: Task) -> Evaluation | None:
@@ -50,13 +50,13 @@ def evaluation_left(cluster: Cluster, policy: Policy, task: Task) -> Evaluation 
 
 def _basis(session: Session) -> tuple[Any, ...] | None:
     """What evaluations depend on besides the tasks on nodes; None if they do not outlive the session."""
-    is_watched = session.observer.needs_full_cycles or session.observer.asking is not PLAINLY
-    policy = session.policy
-    if is_watched or session.cluster.with_pod_affinity or not (policy.shortcuts and policy.rules_last and session.plugins.are_trusted):
+    observer, policy = session.observer, session.policy
+    in_full = observer.needs_full_cycles or session.cluster.with_pod_affinity
+    if in_full or not (policy.shortcuts and policy.rules_last and session.plugins.are_trusted):
         return None
-    return _state(session.cluster, policy, session.cluster.versions.copy())
+    return _state(session.cluster, policy, observer.asking, session.cluster.versions.copy())
 
 
-def _state(cluster: Cluster, policy: Policy, versions: dict[str, int]) -> tuple[Any, ...]:
+def _state(cluster: Cluster, policy: Policy, asking: Asking, versions: dict[str, int]) -> tuple[Any, ...]:
     nodes, dimensions = cluster.nodes, cluster.dimensions
-    return policy, bool(cluster.with_pod_affinity), nodes.version, versions, len(dimensions.names), dimensions.width
+    return policy, asking, bool(cluster.with_pod_affinity), nodes.version, versions, len(dimensions.names), dimensions.width
