@@ -95,6 +95,13 @@ def test_objects_of_kubernetes_come_when_they_were_created(tmp_path: Path) -> No
     assert summary["began"] == "2026-01-01T00:00:00Z"
 
 
+def test_a_run_time_may_be_0_but_not_below(tmp_path: Path) -> None:
+    text = OBJECTS.replace("run-time: 10m", "run-time: 0s")
+    assert [work.run for work in jobs(tmp_path / "dump.yaml", text, "kubernetes", nodes=None) if work.name == "train"] == [0]
+    with pytest.raises(InputError, match=r'PodGroup train, metadata.annotations\[pumice.io/run-time\]: "-10m" is out of range'):
+        jobs(tmp_path / "dump.yaml", text.replace("0s", "-10m"), "kubernetes", nodes=None)
+
+
 TWO_NAMESPACES = """
 {apiVersion: v1, kind: Node, metadata: {name: a, labels: {rack: r1}}, status: {allocatable: {cpu: 4, pods: 10}}}
 ---

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pumice.api import InputError, duration
+from pumice.api import InputError
 from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, OF_PLACES, RUN_TIME, USER
 from pumice.api.core import Node, PriorityClass
 from pumice.api.defaults import DEFAULT_QUEUE, SCHEDULER_NAME
@@ -24,6 +24,7 @@ from pumice.api.volcano import PodGroup, PodGroupStatus
 from pumice.inputs.cluster_from_files import complete
 from pumice.inputs.gangs_in_files import grouped, pods_of_owners
 from pumice.inputs.workloads import expanded
+from pumice.simulate.arrival_times import seconds
 from pumice.simulate.workload import Role, Work, Workload, class_name, in_order, least_resources
 
 NOT_JOBS = (Node, Pod, PodGroup)
@@ -72,7 +73,7 @@ def _jobs(items: list[tuple[str, Wire]], left_out: Counter[str]) -> Iterable[Wor
         group, (namespace, name, is_group) = groups.get(job), job
         if not is_group and job_of(namespace, name) in pods:
             name += "-pod"  # beside a PodGroup of this name
-        run = _seconds(group, RUN_TIME) or next((found for pod in members if (found := _seconds(pod, RUN_TIME))), None)
+        run = next((found for item in (group, *members) if (found := _seconds(item, RUN_TIME)) is not None), None)
         if run is None:
             left_out["no annotation pumice.io/run-time"] += 1
             continue
@@ -147,6 +148,6 @@ def _seconds(item: Wire | None, annotation: str) -> float | None:
     meta = item.metadata  # type: ignore[attr-defined]
     text = (meta.annotations or {}).get(annotation)
     try:
-        return duration(text) if text else None
+        return seconds(text) if text else None
     except ValueError as error:
         raise InputError(str(error), subject=f"{type(item).__name__} {meta.name}", field=f"metadata.annotations[{annotation}]") from None
