@@ -108,8 +108,7 @@ def _left(session: Session, shortage: Shortage) -> str:
 
 
 def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
-    """More room in the cluster: enough for the cluster, times the factor of plugin overcommit, to suffice. What it lacks wholly it
-    needs in full: more than it has can be asked for only beside what it has."""
+    """More room in the cluster: enough for the cluster, times the factor of plugin overcommit, to suffice; of what it lacks wholly, all."""
     plugin = session.plugin("overcommit")
     factor = plugin.factor if plugin is not None else 1.0
     return _room(session, {each.column: -(-each.short // factor) + 1 if session.total[each.column] else each.short for each in shortages})
