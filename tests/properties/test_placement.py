@@ -23,7 +23,7 @@ SCORERS = {
     "least": [LeastAllocated()],
     "most": [MostAllocated()],
     "balanced and least": [BalancedAllocation(), LeastAllocated()],
-    "binpack": [Fullness({"cpu": 1, "memory": 2}, 1, ["cpu", "memory", "pods"])],
+    "binpack": [Fullness({"cpu": (1, False), "memory": (2, False)}, 1, ["cpu", "memory", "pods"])],
 }
 
 sizes = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(0, 5)), min_size=1, max_size=8)
