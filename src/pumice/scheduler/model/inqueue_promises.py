@@ -37,7 +37,7 @@ def refresh_promises(job: Job, known: KnownPromises) -> None:
         return
     holding, reserves = job.holding.tobytes(), job.reserves and not job.beyond
     if not holding.strip(b"\0"):
-        _replace(job, OF_NEWCOMER if reserves else NO_PROMISES)
+        _replace(job, OF_NEWCOMER if reserves and job.least else NO_PROMISES)
         return
     question = holding, job.least, reserves, job.phase
     if question not in known:
