@@ -429,6 +429,18 @@ def test_names_from_the_cluster_are_text(bare: Desk, tab: Tab) -> None:
     expect(tab.page.locator("h1")).to_contain_text(HOSTILE)
 
 
+def test_long_names_make_no_view_wider_than_the_screen(bare: Desk, tab: Tab) -> None:
+    node_name, queue_name, job = "n" * 253, "q" * 63, "j" * 240
+    bare.put([node(node_name).cpu(64).memory("512Gi").gpu(8).build(), queue(queue_name).build(), *gang(job, queue_name, 2, 8)])
+    bare.cycle()
+    for view in (*VIEWS, f"job/default/{job}", f"pod/default/{job}-0", f"nodes/{node_name}", "decisions/1"):
+        opened(tab, bare, view)
+        expect(tab.page.locator("main")).not_to_be_empty()
+        for size in (WIDE, NARROW):
+            tab.page.set_viewport_size(size)
+            assert tab.page.evaluate("document.documentElement.scrollWidth") <= size["width"], view
+
+
 def test_changes_arrive_while_one_looks_and_not_while_paused(bare: Desk, tab: Tab) -> None:
     opened(tab, bare, "cluster")
     bare.put([node("n1").cpu(8).memory("64Gi").gpu(8).build(), queue("q").build()])
