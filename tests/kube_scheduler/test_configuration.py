@@ -122,10 +122,9 @@ REFUSED_PROFILES = [
         "matchExpressions[0].values",
         "must be specified single value",
     ),
-    (
-        TERM % "matchExpressions: [{key: a, operator: Gt, values: [x]}]",
-        "matchExpressions[0].values[0]",
-        "for 'Gt', 'Lt' operators, the value must be an integer",
+    *(
+        (TERM % f"matchExpressions: [{{key: a, operator: Gt, values: ['{value}']}}]", "matchExpressions[0].values[0]", "must be an integer")
+        for value in ("x", 2**63)
     ),
     (
         TERM % "matchExpressions: [{key: a, operator: NotIn, values: [b, 'b c']}]",

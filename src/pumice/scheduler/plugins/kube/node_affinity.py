@@ -198,7 +198,7 @@ def _check_expression(expression: LabelSelectorRequirement, path: Path, problems
         case operator if operator not in OPERATORS:
             problems.unsupported((*path, "operator"), operator, OPERATORS)
     for index, value in enumerate(values):
-        if expression.operator in ("Gt", "Lt") and not re.fullmatch(r"[+-]?[0-9]+", value):
+        if expression.operator in ("Gt", "Lt") and not (re.fullmatch(r"[+-]?[0-9]{1,19}", value) and -(2**63) <= int(value) < 2**63):
             problems.invalid((*path, "values", index), value, "for 'Gt', 'Lt' operators, the value must be an integer")
         if not LABEL_VALUE.fullmatch(value):
             problems.invalid((*path, "values", index), value, NO_LABEL_VALUE)
