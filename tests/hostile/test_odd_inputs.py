@@ -142,6 +142,12 @@ def test_a_pipe_without_an_end_is_refused_in_a_line(monkeypatch: pytest.MonkeyPa
             endless.kill()
 
 
+def test_a_workload_without_a_job_is_told(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("; MaxProcs: 4\n")
+    played = CliRunner().invoke(cli, ["simulate", "--nodes", "1x4cpu", "--workload", f"swf:{tmp_path / 'log'}"], standalone_mode=False)
+    assert played.exit_code == 0 and played.stderr == "warning: there was no job to play\n"
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_standard_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
     """As of a program that a daemon starts."""

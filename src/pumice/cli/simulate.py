@@ -91,6 +91,8 @@ def simulate(
         as_parquet(Path(out))
     for why, count in summary["left_out"].items():
         say(f"warning: {counted(count, 'job')} left out: {why}", err=True)
+    if not summary["measures"]["jobs"]:
+        say("warning: there was no job to play", err=True)
     if rows is not None:
         say(as_json(summary | {"jobs": as_objects(rows)}), nl=False)
     else:
