@@ -166,6 +166,10 @@ def test_what_is_not_there_does_not_hold() -> None:
     assert condition_of("p95(wait, queue=a) < 1m").fails(summary)
 
 
+def test_that_every_job_started_can_be_asserted() -> None:
+    assert [condition_of("waiting < 1").fails({"measures": {"waiting": count}, "queues": {}}) for count in (0, 2)] == [False, True]
+
+
 def test_a_bound_may_be_below_zero_as_fairness_may() -> None:
     assert [condition_of(f"mean(fairness, queue=a) > {bound}").bound for bound in ("-1.5", "-30m", "-5%")] == [-1.5, -1800, -0.05]
     for wrong in ("--1", "nan%", "inf"):

@@ -68,7 +68,7 @@ DISTRIBUTIONS = ("wait", "turnaround", "bounded_slowdown")
 OVER_TIME = ("fairness", "fragmentation")
 #: {"cpu": ..., "memory": ..., "gpu": ...}; utilisation 0..1, work in resource-seconds
 BY_RESOURCE = ("utilisation", "goodput", "lost_work")
-NUMBERS = ("makespan", "jobs", "done", "killed", "evictions")
+NUMBERS = ("makespan", "jobs", "done", "killed", "running", "waiting", "evictions")
 PERCENTILES = (50, 90, 95, 99)
 
 #: `longest` of summary.json: the ten longest waits, the longest first
