@@ -29,14 +29,14 @@ def both(*objects: Any) -> tuple[list[str], list[str]]:
 def test_of_pods_spread_over_nodes_only_those_of_one_node_go() -> None:
     spread = [each for number in range(8) for each in low(f"a{number}", "xy"[number % 2])]
     theirs, ours = both(*nodes(x=4, y=4), *spread, *high(1, cpu=4))
-    assert theirs == [f"a{number}-0" for number in range(7)]
+    assert theirs == [f"a{number}-0" for number in range(1, 8)]
     assert ours == ["a0-0", "a2-0", "a4-0", "a6-0"]
 
 
 def test_the_node_goes_where_fewer_pods_do() -> None:
     """By name those of x come first."""
     theirs, ours = both(*nodes(x=4, y=4), *singles("a", "x", 4), *low("b", "y", cpu=4), *high(1, cpu=4))
-    assert (theirs, ours) == (["a0-0", "a1-0", "a2-0", "a3-0"], ["b-0"])
+    assert theirs == ours == ["b-0"]
 
 
 def test_more_important_pods_stay_though_fewer_of_them_would_do() -> None:
@@ -58,14 +58,14 @@ def test_those_who_have_run_for_less_go() -> None:
         return [podgroup(name, 1).priority_class("low").phase("Running"), running]
 
     theirs, ours = both(*nodes(a=2, b=2), *since("a", 10), *since("b", 50), *high(1, cpu=2))
-    assert (theirs, ours) == (["a-0"], ["b-0"])
+    assert theirs == ours == ["b-0"]
 
 
 def test_a_gang_that_is_broken_anyway_gives_more_than_two_would() -> None:
     """One pod of each node would do in sum, of two gangs. What is left of a broken gang is of no use and goes along."""
     pairs = [*low("a", "x", "y", least=2), *low("b", "x", "y", least=2), *low("c", "y", "z", "z", least=3)]
     theirs, ours = both(*nodes(x=2, y=3, z=2), *pairs, *high(1, cpu=2))
-    assert (theirs, ours) == (["a-0", "a-1", "b-0", "b-1"], ["c-0", "c-1", "c-2"])
+    assert theirs == ours == ["c-0", "c-1", "c-2"]
     rest = low("a", "x", "x", "y", least=2)
     assert preempt(*nodes(x=2, y=1), *rest, *high(1, cpu=2))[0] == ["a-0", "a-1", "a-2"]
 
@@ -111,17 +111,17 @@ def holders(rank: str, *where: str) -> Objects:
 def test_a_port_is_made_free_though_there_is_room_enough_without() -> None:
     group, wish = podgroup("high", 1).priority_class("high").phase("Inqueue"), on_port(pod("high-0").cpu(1)).gang("high")
     theirs, ours = both(*nodes(x=2, y=2), *holders("low", "x", "y"), group, wish)
-    assert (theirs, ours) == (["ax-0", "ay-0", "px-0"], ["px-0"])
+    assert (theirs, ours) == (["py-0"], ["px-0"])
     assert both(*nodes(x=2, y=2), *holders("high", "x", "y"), group, wish) == ([], [])
 
 
 def test_ever_more_go_at_a_time_until_enough_have() -> None:
-    """Only the seventh in order holds the port."""
+    """Only the fifth in order holds the port: of jobs of the same age the last by name is first."""
     group, wish = podgroup("high", 1).priority_class("high").phase("Inqueue"), on_port(pod("high-0").cpu(1)).gang("high")
     holder = [podgroup("g", 1).priority_class("low").phase("Running"), on_port(pod("g-0").cpu(1)).gang("g").on("x")]
     crowd = [each for name in "abcdefhijk" for each in low(name, "x")]
     theirs, ours = both(*nodes(x=11), *crowd, *holder, group, wish)
-    assert (theirs, ours) == ([f"{name}-0" for name in "abcdefg"], ["g-0"])
+    assert (theirs, ours) == ([f"{name}-0" for name in "ghijk"], ["g-0"])
 
 
 # -- domains

@@ -28,7 +28,8 @@ class GangPreempt(GangEviction):
         return its_job.queue is job.queue and its_job.priority < job.priority
 
     def rank_key(self, session: Session, its_job: Job) -> Hashable:
-        return session.orders.job_plugin_key(its_job)
+        """With `spareVictims`, jobs that plugins rank alike are told apart by what their tasks give and cost; else by age, as upstream."""
+        return session.orders.job_plugin_key(its_job) if self.args.spare else session.orders.job_key(its_job)
 
     def in_order(self, session: Session, task: Task, rank_keys: list[Any]) -> list[Any]:
         return sorted(rank_keys, reverse=True)
