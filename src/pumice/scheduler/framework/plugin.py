@@ -71,7 +71,7 @@ class Plugin:
         """Whether all that the plugin does in a cycle with this newcomer and nothing else to decide is to let it in, and to let it start on
         its best node, wherever that is. Asked while the plugin is not open. Only plugins that define it are asked: others must have none of
         the hooks that it is about (`NEWCOMER_HOOKS`), or be `plain_for_newcomers`."""
-        return True
+        raise NotImplementedError
 
     def order_of_newcomer(self, job: Job) -> Any:
         """What `job_order` says of a newcomer, asked while the plugin is not open; None if only a session knows. So it is if a plugin with
