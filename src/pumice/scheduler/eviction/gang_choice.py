@@ -30,7 +30,7 @@ class GangNeeds(NamedTuple):
 def fewest(offer: Offer, needs: GangNeeds, room: Table) -> int:
     """The least number of first bundles that must go; -1 if not even all bundles would make enough room."""
     enough = most_by_place(offer, needs.demands, room) >= needs.least
-    for column in np.flatnonzero(needs.need > needs.open_ - EPSILON):
+    for column in np.flatnonzero((needs.need > 0.0) & (needs.need > needs.open_ - EPSILON)):
         given = np.bincount(offer.place + 1, offer.amounts(int(column)), minlength=len(enough))
         enough &= needs.need[column] < needs.open_[column] + np.cumsum(given) + EPSILON
     return int(np.argmax(enough)) if enough.any() else -1
