@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from pumice.scheduler.actions.gangpreempt import GangPreempt
 from pumice.scheduler.eviction.gang_bundles import safe_ones
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.registry import ACTIONS
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup, priority_class, queue
@@ -67,10 +69,18 @@ def scene(existing: list[Any], wish: Any, action: str) -> Objects:
     return objects
 
 
+class InSameOrder(GangPreempt):
+    """Without `spareVictims` the youngest of jobs that plugins rank alike is the first: here the order is the same as with it."""
+
+    def rank_key(self, session: Session, its_job: Job) -> Hashable:
+        return session.orders.job_plugin_key(its_job)
+
+
 def chosen(action: str, *, spare: bool) -> Policy:
     plugins = [name for name in PLUGINS if action != "reclaim" or name != "proportion"]  # which would let few go, for so small a gang
     base = policy("allocate", plugins)
-    return Policy((*base.actions, ACTIONS[action](ACTIONS[action].Args(spare=spare))), base.tiers)
+    kind = InSameOrder if action == GangPreempt.name and not spare else ACTIONS[action]
+    return Policy((*base.actions, kind(kind.Args(spare=spare))), base.tiers)
 
 
 def decided(objects: Objects, action: str, *, spare: bool) -> Decisions:
