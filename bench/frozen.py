@@ -39,6 +39,7 @@ LEFT_OUT = {
     "test_slow_cycles.py": "a thread decides while virtual time leaps: how often a lease is renewed meanwhile depends on the machine",
     "test_hints_suffice.py": "Hypothesis draws what happens",
     "test_forecasts.py": "forecasts are made in the machine's spare time",
+    "test_canary.py test_who_compares_follows": "it ends as soon as a changed file is read, in the machine's time",
     "test_gathering.py test_three_elastic_jobs": "three users write at the same moment of virtual time",
     "test_narrow_roles.py test_a_replica_is_not_ready": "it ends as soon as the replica is ready, in the machine's time",
     "test_narrow_roles.py test_nothing_waits_long": "it runs in the machine's time",
