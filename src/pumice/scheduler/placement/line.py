@@ -32,10 +32,7 @@ class Line:
         self._memory = memory
         self._kind_of_ends = ends
         self._unknown = unknown
-        self._most_idle: tuple[int, list[float]] = (
-            -1,
-            [],
-        )  #: the position in the log, and of each resource the most that a node has idle then
+        self._most_idle: tuple[int, list[float]] = -1, []  #: the position in the log, and by resource the most that a node has idle then
         self._known_nodes: dict[Evaluation, tuple[int, Mask]] = {}  #: by evaluation: the position in the log, and `resolvable` then
         self._no_room: dict[Hashable, float] = {}  #: by queue and kind of pod: the shortest run for which no room was found
 

@@ -84,9 +84,7 @@ class PlainLine(Line):
         return self._waiters.templates
 
     def _turns_behind(self) -> Iterator[Job]:
-        for waiter in self._waiters.in_order[1:]:
-            if self._may_fit(waiter.task.template):
-                yield waiter.job
+        return (waiter.job for waiter in self._waiters.in_order[1:])
 
     def _room_to_come(self) -> GrowingRoom:
         self._ends.refresh()
