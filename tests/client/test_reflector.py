@@ -202,6 +202,18 @@ def test_a_missing_resource_counts_as_empty_only_if_it_is_optional(caplog: pytes
     assert not run(story(False))
 
 
+def test_of_a_resource_that_was_there_one_line_says_that_it_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        async with FakeApi() as api, following(api, optional=True) as (reflector, _):
+            await reflector.synced.wait()
+            api.faults.extend([Fault(404, "NotFound")] * 3)
+            await api.put("pods", "a")
+            await until(lambda: not api.faults)
+
+    run(story())
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == ["pods: 404 NotFound: made to fail"]
+
+
 def test_the_same_failure_again_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         async with FakeApi() as api:

@@ -132,11 +132,13 @@ class Reflector(Generic[T]):
         if isinstance(error, OutOfOrder) or (isinstance(error, ApiError) and error.code == 410):
             self._view.must_list()
         self._in_doubt = isinstance(error, OutOfOrder)
-        absent = self.absent = isinstance(error, ApiError) and error.code == 404 and self._optional
+        absent = isinstance(error, ApiError) and error.code == 404 and self._optional
+        vanished = absent and self.synced.is_set() and not self.absent
+        self.absent = absent
         if absent:
             self.synced.set()
         known = str(error) == self._logged or (isinstance(error, NoAnswer) and not self._failures)
-        quiet = absent or self._is_ordinary(error)
+        quiet = (absent and not vanished) or self._is_ordinary(error)
         self._logged = "" if quiet else str(error)
         if quiet and str(error) == self._passed_over:
             return

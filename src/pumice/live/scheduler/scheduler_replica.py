@@ -11,6 +11,7 @@ import logging
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ from pumice.live.scheduler.live_world import LiveWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import SCHEDULER, LiveMetrics
 from pumice.live.scheduler.options import UNSHARDED, Options
-from pumice.live.scheduler.required_queues import awaited, make_queues
+from pumice.live.scheduler.required_queues import awaited, is_lacking, keep_queues, make_queues
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster
@@ -106,6 +107,7 @@ class Replica:
         self._questions: FitQuestions | None = None
         self._shadow: Shadow | None = None
         self._election: Election | None = None
+        self._making: asyncio.Task[bool] | None = None  #: makes the first queues
         self._queues: asyncio.Task[None] | None = None  #: ends when readiness has waited for the first queues
         self._writing: asyncio.Future[None] | None = None  #: the task that writes the state into a file
 
@@ -130,7 +132,7 @@ class Replica:
     async def _work(self, client: Client, policy: Policy) -> None:
         async with AsyncExitStack() as stack:
             if policy.reads_volcano:
-                making = asyncio.create_task(make_queues(client, self._settings.options.default_queue, self._clock))
+                making = self._making = asyncio.create_task(make_queues(client, self._settings.options.default_queue, self._clock))
                 self._queues = asyncio.create_task(awaited(making))
                 stack.callback(making.cancel)
                 stack.callback(self._queues.cancel)
@@ -202,6 +204,10 @@ class Replica:
             scheduler.tell(EventRecord(self._regarding(), "Normal", "LeaderElection", f"{identity} became leader"))
         work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics, scheduler.change)]
         work += [Headlines(scheduler).run(), Forecasts(scheduler).run()]
+        if self._making is not None:
+            default = settings.options.default_queue
+            make = partial(make_queues, client, default, self._clock)
+            work.append(keep_queues(self._making, make, lambda: bool(scheduler.glance(partial(is_lacking, default))), self._clock))
         if shadow is not None:
             work.append(shadow.run())
         if settings.conf_path:
