@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import threading
@@ -12,7 +13,7 @@ import pytest
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.archive import export_cluster
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
-from pumice.http.watchdog import HELD_S, Watchdog
+from pumice.http.watchdog import HELD_S, Handler, Watchdog
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire
 
@@ -33,6 +34,14 @@ def test_a_handler_that_holds_the_loop_is_named(caplog: pytest.LogCaptureFixture
     (told,) = (record.getMessage() for record in caplog.records if "POST" in record.getMessage())
     assert told.startswith(f"POST {path} held the event loop for ")
     assert not any("GET" in record.getMessage() for record in caplog.records)
+
+
+def test_a_handler_leaves_no_cycle_for_the_collector_of_garbage() -> None:
+    """There is one for each request."""
+    handler = Handler("GET")
+    with handler:
+        assert handler.turn is handler
+    assert handler not in gc.get_referents(handler)
 
 
 class Heard(logging.Handler):

@@ -259,6 +259,16 @@ def test_metrics_tell_what_runs() -> None:
     assert [metrics["metadata"]["name"] for metrics in still.store.all("nodes.metrics.k8s.io")] == ["cpu4-1"]
 
 
+def test_pods_that_came_and_went_are_not_kept_for_readers_of_metrics() -> None:
+    still = Still()
+    for number in range(3):
+        still.pod(f"web-{number}", "cpu4-0")
+        still.after(30)
+        still.store.delete("pods", f"web-{number}", "default")
+        still.after(30)
+    assert not still.plane._workers[0]._metrics._changed_pods  # type: ignore[attr-defined]
+
+
 def test_running_pods_cost_nothing_while_nothing_happens() -> None:
     still = Still("10x64cpu")
     for number in range(200):

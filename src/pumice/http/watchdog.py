@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class Handler:
     """What one turn of the event loop does; within it, parts that have a name of their own. `what` and `about` name it, as in logging."""
 
-    __slots__ = ("_about", "_began", "_outer", "_since", "_thread", "_what", "turn")
+    __slots__ = ("_about", "_began", "_outer", "_since", "_thread", "_what")
 
     def __init__(self, what: str, *about: object) -> None:
         self._what, self._about = what, about
@@ -35,7 +35,6 @@ class Handler:
     def __enter__(self) -> None:
         self._thread = get_ident()
         self._outer = _at_work.get(self._thread)
-        self.turn: Handler = self._outer.turn if self._outer else self  #: the outermost handler
         _at_work[self._thread] = self
         self._began = time.perf_counter()
         looked_s, self._since = _looked.get(self._thread, (0.0, 0.0))
@@ -53,6 +52,11 @@ class Handler:
             _at_work[self._thread] = self._outer
         if held_s > HELD_S:
             log.warning("%s held the event loop for %d ms", self.name, held_s * 1000)
+
+    @property
+    def turn(self) -> "Handler":
+        """The outermost handler."""
+        return self._outer.turn if self._outer else self
 
     @property
     def name(self) -> str:

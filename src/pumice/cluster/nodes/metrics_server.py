@@ -34,7 +34,10 @@ class Metrics:
 
     def ended(self, key: tuple[str, str], node: str) -> None:
         if self._used.get(node, {}).pop(key, None) is not None:
-            self._changed_pods[key] = node
+            if self._store.storage.get(PODS, key) is not None:
+                self._changed_pods[key] = node
+            else:  # nobody has read of it
+                del self._changed_pods[key]
             self.note(node)
 
     def note(self, node: str) -> None:
