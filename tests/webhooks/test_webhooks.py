@@ -354,6 +354,32 @@ def test_mounted_certificates_are_served(tmp_path: Path) -> None:
     play(story)
 
 
+def test_certificates_of_which_only_a_part_is_written_yet_are_not_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "CHECKED_EVERY_S", 0.05)
+    authority = Authority(WallClock().now(), 10)
+    old, new = (authority.issue(HOSTS[0], *HOSTS) for _ in range(2))
+    files = {"tls.crt": old.certificate, "tls.key": old.key, "ca.crt": authority.pem}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        async with served(stage, files=tuple(str(tmp_path / name) for name in files)) as call:
+            for content in (new.certificate, b"", b"nonsense"):
+                caplog.clear()
+                (tmp_path / "tls.crt").write_bytes(content)
+                await until(lambda: "the certificate and key cannot be used" in caplog.text)
+                assert (await call("/queues/validate", review("CREATE", queue("q"))))["allowed"]
+            (tmp_path / "tls.crt").write_bytes(new.certificate)
+            (tmp_path / "tls.key").write_bytes(new.key)
+            await until(lambda: call.replica._served is not None and call.replica._served.pair.key == new.key)
+            assert (await call("/queues/validate", review("CREATE", queue("q"))))["allowed"]
+
+    play(story)
+
+
 def flags(**given: Any) -> dict[str, Any]:
     """Values of the command's flags, as click gives them."""
     command = cli.get_command(None, "webhooks")  # type: ignore[arg-type]

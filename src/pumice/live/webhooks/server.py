@@ -25,7 +25,7 @@ from pumice.client.certificates import Authority
 from pumice.client.client import Backoff, Client
 from pumice.client.failures import KubeError, despite
 from pumice.client.rate_limit import ClientLimits
-from pumice.client.tls import KeyPair, present
+from pumice.client.tls import KeyPair, present, usable
 from pumice.client.transport import Transport, as_dict
 from pumice.controllers import admission
 from pumice.controllers.admission.webhooks import HOOKS, Caller, Webhook
@@ -239,7 +239,9 @@ class WebhookReplica:
                 log.error("%s", error)
 
     def _take_over(self, served: ServedCertificates) -> None:
-        """Serve this pair on connections that come from now on."""
+        """Serve this pair on connections that come from now on. If it cannot be used, as while its files are written one after the other,
+        the one before is served on: it is tried out first, for a pair that does not match leaves a context without any."""
+        usable(served.pair)
         present(self._tls, served.pair)
         self._served = served
 
