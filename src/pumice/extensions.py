@@ -26,8 +26,6 @@ _MOVED = {
     "pumice.actions": "pumice.scheduler.actions",
     "pumice.plugins": "pumice.scheduler.plugins",
 }
-
-
 Given = tuple[str | type[Plugin] | type[Action], ...]  #: folders, and classes of a program that calls us
 
 

@@ -44,8 +44,6 @@ DROPPED = {
     Because.VOLUME: "volume",
     Because.DEVICES: "device claim",
 }
-
-
 PASSING = frozenset([Because.VOLUME, Because.CORDONED, Because.UNHEALTHY])  #: reasons that go away without a change of the job
 
 

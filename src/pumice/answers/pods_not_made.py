@@ -23,8 +23,6 @@ MEMORY = "pods not made"  #: its key in the cluster's memory
 OF_QUOTA = re.compile("(exceeded|failed) quota: ")  #: in messages
 MOST_PROMISED = 1_000  #: pods of a workload
 PROMISED = (BATCH_JOBS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)  #: the kinds of workloads whose pods follow from their template
-
-
 Refusals = dict[tuple[str, str], str]  #: the last message by namespace and name of the owner
 
 

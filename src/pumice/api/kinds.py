@@ -176,8 +176,6 @@ KINDS = tuple(kind for kind in vars().values() if isinstance(kind, Kind))
 CLUSTER_WIDE = frozenset(kind.kind for kind in KINDS if not kind.namespaced)  #: kinds without namespace
 _BY_NAME = {kind.name: kind for kind in KINDS}
 CLUSTER_SCOPED = frozenset(name for name, kind in _BY_NAME.items() if not kind.namespaced)  #: names of the same kinds
-
-
 POD = PODS.name
 NODE = NODES.name
 NAMESPACE = NAMESPACES.name

@@ -47,8 +47,6 @@ PROBES_TLS: tuple[Decorator, ...] = (
     click.option("--tls-private-key-file", default=""),
     click.option("--ca-cert-file", default=""),
 )
-
-
 LOG_FILES = dict.fromkeys(("log-dir", "log-file"), "the log goes to standard error")  #: flags of Go's logging that would change that
 
 

@@ -107,8 +107,6 @@ OWN: tuple[Decorator, ...] = (
     click.option("--kubernetes-version", default="", help="kube-scheduler's release, whose rules profiles follow. Default: the server's."),
     click.option("--feature-gates", default="", help="kube-scheduler's gates, as GenericWorkload=true. Volcano's are on."),
 )
-
-
 log = logging.getLogger(__name__)
 
 

@@ -26,8 +26,6 @@ from pumice.client.odd_json import NOT_TAKEN, decode, readable
 from pumice.client.transport import ListScope, Transport, WatchedEvent
 
 T = TypeVar("T")
-
-
 log = logging.getLogger(__name__)
 
 
@@ -42,8 +40,6 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 DEFAULT_PACE = Pace()
-
-
 PATIENT_ROUNDS = 5  #: so many 410 or 429 in a row are ordinary: a CRD that is only just installed is read with them at first
 
 

@@ -60,8 +60,6 @@ class Lister(Protocol):
 
 
 EVERY = "*"  #: in `watches`: changes of all kinds
-
-
 _WAITING = {"nominatedNodeName": None, "conditions": None}  #: fields that say why a pod waits, left out of a comparison
 _VERSION = {"resourceVersion": None}
 

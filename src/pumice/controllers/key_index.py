@@ -13,8 +13,6 @@ from pumice.api.json_objects import controller_of, owners_of
 from pumice.controllers.controller import ADOPTABLE, INDEXED, LABELS, RARE
 
 IndexKey = tuple[str, Key]  #: kind and key of an object
-
-
 #: by field: the steps to it
 _WAYS = {
     path: ["metadata", "labels", path.removeprefix(LABELS)] if path.startswith(LABELS) else path.split(".")

@@ -14,8 +14,6 @@ from pumice.api.plural import plural
 
 MOST_WAITING = 2000
 TYPE, REASON, REFUSED = "ReplicaFailure", "TooManyPodsWait", "FailedCreate"
-
-
 BURST = 500  #: so many pods are made in a turn; more only beside as many older ones
 
 

@@ -10,8 +10,6 @@ from functools import partial
 from typing import cast
 
 Labels = tuple[str, ...]
-
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 

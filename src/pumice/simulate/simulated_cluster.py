@@ -30,8 +30,6 @@ from pumice.simulate.workload import Work, class_name, group_of, instant_text, p
 PERIOD_S = 1.0  #: between two cycles of a scheduler that has more to do
 EVICTED_ON_AND_ON = "pods were evicted again and again"
 PROMISED_ON_AND_ON = "so many jobs waited that were all promised room in each cycle"
-
-
 READER = Reader()
 
 

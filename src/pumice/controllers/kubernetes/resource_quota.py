@@ -48,8 +48,6 @@ class ResourceQuotas:
 
 
 CHANGING = (kinds.SERVICE, kinds.CLAIM)  #: the kinds whose spec may change so that an object is charged otherwise, besides pods
-
-
 _CHARGED = ("containers", "initContainers", "activeDeadlineSeconds")  #: fields of a pod's spec that can change while the pod lives
 
 

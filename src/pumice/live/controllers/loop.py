@@ -44,8 +44,6 @@ log = logging.getLogger(__name__)
 
 BACKOFF = Backoff()
 LOGGED_AT = 6  #: so many failures in a row, which take 1.5 s, are told if the server could not do what was asked
-
-
 AT_ONCE = 50  #: the most writes of one key that are under way, so that the other keys' writes do not wait behind thousands
 
 

@@ -14,8 +14,6 @@ from pumice.live.clock import Clock
 from pumice.scheduler.framework.policy import Policy
 
 log = logging.getLogger(__name__)
-
-
 PERIOD_S = 1.0
 
 Look = tuple[int, ...]

@@ -32,8 +32,6 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.task import key_of
 
 log = logging.getLogger(__name__)
-
-
 ANOTHER = "another replica"  #: replaces the schedulerName of pods that other replicas place; it is no valid name
 
 

@@ -54,12 +54,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 5.0  #: how long the start waits for them
 log = logging.getLogger(__name__)
-
-
 SCRAPES_WAIT_S = 2.0  #: how long a scrape waits for the end of a cycle; after that, gauges of jobs and queues show their last values
 HUNG_S = 600.0  #: a cycle that takes longer than this counts as hung
-
-
 Beside = Callable[[Scheduler, Client], AbstractAsyncContextManager[object]]
 
 

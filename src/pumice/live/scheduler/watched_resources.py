@@ -119,17 +119,11 @@ OPTIONAL = (
     r.NATIVE_POD_GROUPS,
     r.COMPOSITE_POD_GROUPS,
 )
-
-
 NATIVE = (r.NATIVE_POD_GROUPS, r.COMPOSITE_POD_GROUPS)
 VOLCANO = (r.QUEUES, r.POD_GROUPS, r.NUMA_TOPOLOGIES, r.HYPER_NODES)
 EVERY = (*REQUIRED, *WITH_BYTES, *OPTIONAL)
-
-
 #: kinds that only one plugin reads: without that plugin the start does not wait for them
 READ_BY = {r.NUMA_TOPOLOGIES: "numa-aware"}
-
-
 #: the start does not wait for these: few clusters have them, few roles may read them
 SELDOM_SERVED = (r.DEVICE_TAINT_RULES, r.NATIVE_POD_GROUPS, r.COMPOSITE_POD_GROUPS)
 

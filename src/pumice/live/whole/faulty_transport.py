@@ -12,8 +12,6 @@ from pumice.cluster.clock import AlarmClock
 from pumice.simulate.fault_settings import Faults
 
 REQUEST_TIMEOUT_S = 30.0  #: as that of the client of a real API server
-
-
 T = TypeVar("T")
 
 

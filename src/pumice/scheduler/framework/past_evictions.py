@@ -76,14 +76,8 @@ def past_evictions(cluster: Cluster) -> tuple[PastEviction, ...]:
 
 
 PAST_EVICTIONS = "evictions"  #: its key in the cluster's memory
-
-
 EVICTION_LOOP = "EvictionLoop"  #: the reason of the events of which past evictions are read
-
-
 FORGOTTEN_AFTER_S = 600.0
-
-
 FIRST_BACK_OFF_S, MOST_BACK_OFF_S = 60.0, 3600.0
 
 

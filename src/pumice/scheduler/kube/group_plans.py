@@ -17,8 +17,6 @@ from pumice.scheduler.kube.group_placements import Placement, Placements
 from pumice.scheduler.model import Cluster, Template, Vector
 
 AHEAD = 64  #: so many members of one kind are planned at least
-
-
 OTHER = -1  #: stands for a change that is not by pods of the kind that was planned
 
 

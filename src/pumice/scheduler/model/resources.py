@@ -20,8 +20,6 @@ from pumice.api.quantity import Quantity, format_amount, format_bytes, format_mi
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 NDArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[Scalar]]
-
-
 Vector: TypeAlias = NDArray[np.float64]
 Sum: TypeAlias = NDArray[np.int64]  #: [low and high, r] a sum kept from cycle to cycle, by additions and subtractions
 Mask: TypeAlias = NDArray[np.bool_]

@@ -18,8 +18,6 @@ from pumice.scheduler.model.template import Template, volumes_that_matter, writt
 
 FEW = 1000  #: so few of a kind are not worth a search
 MOST_SPECS = 16  #: that are known by their identity
-
-
 #: Labels whose value is that of one pod of its owner. Who has one has labels like no other pod, so that nobody shares them.
 OF_ONE_POD = frozenset(
     [

@@ -31,8 +31,6 @@ from pumice.scheduler.model.resources import (
 )
 
 SCORED = 4  #: so many numbers for scoring come before those of a template's vector
-
-
 _WRITTEN = unpacker(tuple[Any, PodSpec, Any])
 
 
