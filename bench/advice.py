@@ -16,7 +16,7 @@ from bench.causes import Situation, crowds, recorded, situations
 from bench.measure import Row
 from bench.small_cluster import SmallCluster
 from pumice.answers import Option, Why, whatif, why
-from pumice.answers.changes import Change
+from pumice.answers.changes import ClusterChange
 from pumice.api.errors import InputError
 from pumice.cluster.apiserver import StatusError
 
@@ -67,7 +67,7 @@ def _option_followed(situation: Situation, option: Option) -> Verdict:
     return Verdict(situation.name, not found, f"{option.change} | {found or 'starts'}")
 
 
-def _followed(made: SmallCluster, situation: Situation, changes: Iterable[Change]) -> str:
+def _followed(made: SmallCluster, situation: Situation, changes: Iterable[ClusterChange]) -> str:
     """What holds the job back once the changes are carried out; empty if it starts."""
     try:
         for change in changes:

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.evaluations import Evaluations
-from pumice.scheduler.eviction.gang_attempt import Attempt
+from pumice.scheduler.eviction.gang_attempt import GangAttempt
 from pumice.scheduler.eviction.gang_eviction import GangEviction, Rosters
 from pumice.scheduler.eviction.gang_roster import Roster
 from pumice.scheduler.model.task import Task
@@ -26,7 +26,7 @@ class Forgetful(Evaluations):
 class ForgetfulRosters(Rosters):
     """Rosters that are not kept: each is made anew when it is requested."""
 
-    def of(self, action: GangEviction, attempt: Attempt) -> Roster:
+    def of(self, action: GangEviction, attempt: GangAttempt) -> Roster:
         self._known.clear()
         return super().of(action, attempt)
 

@@ -50,7 +50,11 @@ def gangs(prefix: str, count: int, size: int, *, key: str = "", parent: str = ""
         name = f"{prefix}-{number:04d}"
         mode = api.DisruptionMode(whole=Present()) if told.get("whole") else None
         spec = api.NativeGroupSpec(
-            parent or None, constraints, mode, priority=told.get("priority", 0), scheduling_policy=api.Policy(gang=api.Gang(size))
+            parent or None,
+            constraints,
+            mode,
+            priority=told.get("priority", 0),
+            scheduling_policy=api.PodGroupSchedulingPolicy(gang=api.GangSchedulingPolicy(size)),
         )
         yield NATIVE_POD_GROUP, api.NativePodGroup(Metadata(name=name, namespace="default", uid=name), spec)
         yield from members(name, size, told.get("cpu", "100m"), told.get("priority", 0), told.get("on"))

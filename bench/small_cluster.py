@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import singledispatchmethod
 
 from pumice.answers.changes import (
-    Change,
+    ClusterChange,
     Gone,
     LabelNodes,
     Later,
@@ -25,7 +25,7 @@ from pumice.answers.changes import (
     MoreNodes,
     MoreQuota,
     MoreRoom,
-    Move,
+    MovePod,
     OpenQueue,
     RaiseQuota,
     Recover,
@@ -172,7 +172,7 @@ class SmallCluster:
     # -- a user who follows advice
 
     @singledispatchmethod
-    def follow(self, change: Change) -> None:
+    def follow(self, change: ClusterChange) -> None:
         """Carry out a change as a user would. Raises StatusError."""
         raise NotImplementedError(change)
 
@@ -405,7 +405,7 @@ class SmallCluster:
         self._renew(change.whose, rank, lambda job: job["spec"].update(priorityClassName=change.priority_class))
 
     @follow.register
-    def _(self, change: Move) -> None:
+    def _(self, change: MovePod) -> None:
         namespace, _, name = change.pod.partition("/")
         pod = self.store.get("pods", name, namespace)
         self._patch("nodes", pod["spec"]["nodeName"], {"spec": {"unschedulable": True}})

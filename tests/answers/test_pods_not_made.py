@@ -20,7 +20,7 @@ from pumice.answers.trial_cluster import TrialCluster
 from pumice.api.core import Event
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object
-from pumice.api.manifests import Manifest
+from pumice.api.manifests import WorkloadManifest
 from pumice.api.structs import convert
 from pumice.cluster.apiserver import PatchRequest
 from pumice.inputs.known_objects import FromManifests, know_objects
@@ -188,7 +188,7 @@ def test_of_a_suspended_owner_the_command_names_the_owner() -> None:
     below["metadata"] |= {"uid": "2", "namespace": "team", "ownerReferences": [owner]}
     above["metadata"] |= {"namespace": "team"}
     cluster, policy, now = made(*TWO).state
-    know_objects(cluster, FromManifests([Manifest(above, ""), Manifest(below, "")]))
+    know_objects(cluster, FromManifests([WorkloadManifest(above, ""), WorkloadManifest(below, "")]))
     line = why(cluster, policy, now, "job/team/waits").line
     command = """kubectl patch jobsets.jobset.x-k8s.io set -n team --type=merge -p '{"spec":{"suspend":false}}'"""
     assert line == f"its JobSet set is: `{command}` lets it go on"

@@ -10,7 +10,7 @@ import pytest
 from bench.causes import failed, job, node as bench_node, situations
 from pumice import answers
 from pumice.answers import whatif, why
-from pumice.answers.changes import Change
+from pumice.answers.changes import ClusterChange
 from pumice.answers.subject import called
 from pumice.answers.whatif import WhatIf
 from pumice.api.json_objects import Object
@@ -44,7 +44,7 @@ LACKING = {
     "WiderTopology": "no such tier, hierarchy, j2",
 }  #: kinds of changes, and a situation in which each helps
 IN_PLACE = {"Untaint": "taint, capacity, j1", "LabelNodes": "selector, capacity, j1", "WiderTopology": "rack, hierarchy, j3"}
-KINDS = {kind.__name__: kind for kind in Change.__subclasses__()}
+KINDS = {kind.__name__: kind for kind in ClusterChange.__subclasses__()}
 
 
 def named_by_why() -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pumice.answers import TrialCluster, compare, whatif, why
-from pumice.answers.changes import Change, Gone, MoreNodes, MoreQuota, Move, make_all
+from pumice.answers.changes import ClusterChange, Gone, MoreNodes, MoreQuota, MovePod, make_all
 from pumice.answers.request_changes import Drain, FewerPods, MoreObjects, OtherPriority, OtherQueue, QueueField, SmallerPods
 from pumice.answers.whatif import WhatIf
 from pumice.api.errors import InputError
@@ -39,14 +39,14 @@ def plain() -> Cluster:
     return cluster(node("n1").cpu(8), node("n2").cpu(8), *classes, *groups, podgroup("j"), *held, pod("j").cpu(6).gang("j").priority(0))
 
 
-def helps(made: Cluster, changes: tuple[Change, ...], subject: str) -> bool:
+def helps(made: Cluster, changes: tuple[ClusterChange, ...], subject: str) -> bool:
     with TrialCluster(made) as trial:
         make_all(trial, changes)
         told = why(made, scheduler(), NOW, subject)
         return told.state == "starts" or (told.headline is not None and told.headline.because == "releasing")
 
 
-def smaller(change: Change) -> Change | None:
+def smaller(change: ClusterChange) -> ClusterChange | None:
     """One step less of the same; None for what has no steps."""
     match change:
         case FewerPods(group=group, count=count):
@@ -198,14 +198,14 @@ def test_of_a_gang_only_those_pods_move_that_get_another_node() -> None:
     waits = podgroup("train", 2), *pod("train").cpu(4).gang("train").selector("disk", "ssd").times(2)
     made = cluster(node("n1").cpu(8), node("n2").cpu(8).label("disk", "ssd"), *gang, *waits)
     found = whatif(made, policy("enqueue, allocate", ("gang", "predicates")), NOW, "podgroup/train")
-    assert changes_of(found, Move) == ["pod/default/old-n2 moved to node n1"]
+    assert changes_of(found, MovePod) == ["pod/default/old-n2 moved to node n1"]
 
 
 def _small(name: str, where: str) -> PodBuilder:
     return pod(name).cpu(2).gang(name).owned("Job", name).on(where)
 
 
-def changes_of(answer: WhatIf, kind: type[Change]) -> list[str]:
+def changes_of(answer: WhatIf, kind: type[ClusterChange]) -> list[str]:
     return [option.change for option in answer.options if isinstance(option.changes[0], kind)]
 
 

@@ -67,7 +67,7 @@ def test_message_in_parts_is_bounded() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_trip_the_readers(data: bytes) -> None:
-    for read, fault in ((websocket.Messages().read, websocket.BadFrame), (spdy.Frames().read, spdy.BadFrame)):
+    for read, fault in ((websocket.Messages().read, websocket.BadFrame), (spdy.Frames().read, spdy.BadSpdyFrame)):
         with contextlib.suppress(fault):
             read(data)
 
@@ -99,10 +99,10 @@ def test_streams_are_the_same_however_they_are_split(step: int) -> None:
 
 def test_streams_and_frames_are_bounded() -> None:
     deflate, frames = zlib.compressobj(zdict=spdy.DICTIONARY), spdy.Frames()
-    with pytest.raises(spdy.BadFrame, match="too many"):
+    with pytest.raises(spdy.BadSpdyFrame, match="too many"):
         for stream in range(spdy.MOST_STREAMS + 1):
             frames.read(opening(deflate, stream, a="b"))
-    with pytest.raises(spdy.BadFrame, match="too long"):
+    with pytest.raises(spdy.BadSpdyFrame, match="too long"):
         spdy.Frames().read(bytes((0, 0, 0, 1, 0)) + b"\xff\xff\xff")
 
 

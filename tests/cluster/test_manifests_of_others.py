@@ -17,7 +17,7 @@ from binaries import module_folder
 
 from pumice.api import Object
 from pumice.api.gang_dialects import BY_NAME
-from pumice.controllers.volcano.foreign_gangs import Gang
+from pumice.controllers.volcano.foreign_gangs import ForeignGang
 
 pytestmark = pytest.mark.nightly
 
@@ -86,7 +86,7 @@ def test_each_is_a_gang_of_the_size_that_others_make_it() -> None:
             continue  # its pods come one after another, of which KAI does not know
         kind, group = owner["kind"], owner["apiVersion"].partition("/")[0]
         seen[kind] += 1
-        found, wanted = Gang(BY_NAME[f"{kind}.{group}"], owner).minimum, RULES[kind](owner["spec"])
+        found, wanted = ForeignGang(BY_NAME[f"{kind}.{group}"], owner).minimum, RULES[kind](owner["spec"])
         if found != wanted:
             wrong.append((kind, owner["metadata"].get("name", ""), found, wanted))
     assert not wrong and seen.keys() == RULES.keys()

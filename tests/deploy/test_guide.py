@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from pumice.cli.main import cli
-from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller
+from pumice.controllers.admission.webhooks import HOOKS, SERVICE, ClientConfig
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/from-volcano.md").read_text()
@@ -40,7 +40,7 @@ def test_the_objects_that_are_changed_are_those_that_are_installed() -> None:
     named = set(re.findall(r"deployment[/ ](volcano-\w+)", GUIDE))
     assert named == installed("Deployment")
     assert set(re.findall(r"get configmap (\S+)", GUIDE)) | {"volcano-controller-configmap"} <= installed("ConfigMap")
-    assert {f"{SERVICE}-queues-validate", f"{SERVICE}-jobs-mutate"} <= {Caller().configuration(hook) for hook in HOOKS.values()}
+    assert {f"{SERVICE}-queues-validate", f"{SERVICE}-jobs-mutate"} <= {ClientConfig().configuration(hook) for hook in HOOKS.values()}
     assert f"grep {SERVICE}-" in GUIDE and SERVICE in installed("Service")
 
 

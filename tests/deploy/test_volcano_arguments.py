@@ -93,7 +93,7 @@ def test_the_arguments_of_each_release_are_settings(where: str, program: str, ar
         made = settings_of_controllers(flags)
     else:
         made = settings_of_webhooks(flags)
-        assert made.hooks and made.caller.service_hosts[0].startswith("volcano-admission-service.volcano-system")
+        assert made.hooks and made.client_config.service_hosts[0].startswith("volcano-admission-service.volcano-system")
     assert made.healthz_address == ":11251"
 
 

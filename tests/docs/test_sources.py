@@ -30,6 +30,20 @@ def given(node: ast.stmt) -> list[str]:
     return [part.id for part in parts if isinstance(part, ast.Name)]
 
 
+#: What Volcano writes, and what the scheduler keeps of it, have one name.
+NAMES_OF_TWO = {"HyperNode", "Queue"}
+
+
+def test_name_of_a_class_tells_which_one_is_meant() -> None:
+    found = Counter(
+        node.name
+        for path in Path(pumice.__file__).parent.rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, times in found.items() if times > 1} == NAMES_OF_TWO
+
+
 def test_what_docstrings_and_comments_call_by_name_exists() -> None:
     """Of names in backticks those that can be nothing but code: with an underscore or a dot inside."""
     root = Path(pumice.__file__).parent

@@ -16,7 +16,7 @@ from pumice.scheduler.framework import at_rest, startable_jobs
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_status import conclude
-from pumice.scheduler.framework.observer import Observer, Reader, Stage, Together
+from pumice.scheduler.framework.observer import Observer, ReasonReader, Stage, Together
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS, EvictedFor, LastEviction
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
@@ -153,7 +153,7 @@ def test_if_the_cluster_has_changed_since_it_is_what_is_true_now() -> None:
 def test_whoever_reads_all_reasons_after_each_cycle_has_them_made_in_it() -> None:
     made, tried = full(), Tried()
     made.remove("Pod", "default/a")
-    decisions = cycle(made, POLICY, NOW + 1, observer=Together([tried, Reader()]))
+    decisions = cycle(made, POLICY, NOW + 1, observer=Together([tried, ReasonReader()]))
     assert set(tried.jobs) == {"three", "five"}
     assert decisions.of_those_looked_at() is decisions
 

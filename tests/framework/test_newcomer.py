@@ -14,7 +14,7 @@ from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES
-from pumice.scheduler.framework.observer import SILENT, Observer, Reader, Silent, Stage
+from pumice.scheduler.framework.observer import SILENT, Observer, ReasonReader, Silent, Stage
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.past_shares import PastUsageArgs
@@ -155,7 +155,7 @@ def test_a_session_decides_if_the_room_was_promised_to_a_job_that_has_just_start
 
 
 def test_a_session_decides_for_an_observer_that_sees_it() -> None:
-    assert decided(job("second"), observer=Reader())[1]
+    assert decided(job("second"), observer=ReasonReader())[1]
     assert not decided(job("second"), observer=Watching())[1]
 
 

@@ -14,7 +14,7 @@ from pumice.scheduler.framework.decisions import Decisions, GroupTry, Preemption
 from pumice.scheduler.framework.feature_gates import DEFAULT, GATES, NOT_PROVIDED, minor_of, read_gates, read_release, release
 from pumice.scheduler.framework.pods_to_try import EVERYBODY, GroupOutcome, Only
 from pumice.scheduler.kube.group_queue import GroupQueue
-from pumice.scheduler.kube.pod_groups import Group, GroupEntity, Groups
+from pumice.scheduler.kube.pod_groups import GroupEntity, Groups, NativeGroup
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.testing.builders import manifest
@@ -637,7 +637,7 @@ def entity(name: str, size: int) -> GroupEntity:
     made = cluster(chosen, TWO, group(name), *(member(f"{name}{n}", name) for n in range(size)))
     assert chosen.profiles is not None
     root = Groups(made, chosen.profiles.release).root_of(f"default/{name}")
-    assert isinstance(root, Group)
+    assert isinstance(root, NativeGroup)
     return GroupEntity(root, {root.key: [task for task in made.tasks.values() if task.group]})
 
 

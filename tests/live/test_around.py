@@ -30,7 +30,7 @@ from pumice.live.scheduler.usage_sources import UsageFailure, fetch
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.world import FRESH_S, Usage
+from pumice.scheduler.framework.world import FRESH_S, NodeUsage
 from pumice.scheduler.model.cluster import Cluster
 from tests.dripping import dripping
 from tests.live.memory import MemoryServer
@@ -304,7 +304,7 @@ def test_of_nodes_that_are_gone_no_usage_is_kept() -> None:
         world = LiveWorld(VirtualClock())
         for number in range(100):
             at = VirtualClock().now()
-            world.measured({f"n{number}": Usage(1.0, 1.0, at), "old": Usage(2.0, 2.0, at - FRESH_S - 1)})
+            world.measured({f"n{number}": NodeUsage(1.0, 1.0, at), "old": NodeUsage(2.0, 2.0, at - FRESH_S - 1)})
             await asyncio.sleep(FRESH_S / 10)
         assert [name for name in ("old", "n80", "n90", "n99") if world.usage(name)] == ["n90", "n99"]
 

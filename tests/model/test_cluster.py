@@ -17,7 +17,7 @@ from pumice.scheduler.model import inqueue_promises, nodes, status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MOST_SHARED, dominant_share, unpacked
 from pumice.scheduler.model.template import Template
-from pumice.scheduler.plugins.kube.node_ports import Ports
+from pumice.scheduler.plugins.kube.node_ports import UsedPorts
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.builders import Builder
 from pumice.testing.scene import NOW, policy
@@ -72,7 +72,7 @@ def test_a_job_that_goes_with_all_of_its_pods_leaves_what_remains_when_each_is_r
             pod("other").cpu(2).gang("stays").on("n"),
         )
         found.used_before(3600, lambda job: job.queue.name if job.queue else "")
-        found.index(Ports)
+        found.index(UsedPorts)
         found.refresh_sums()
         return found
 

@@ -11,7 +11,7 @@ from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import Existi
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods
 from pumice.scheduler.plugins.kube.indexes.label_index import PodScope
 from pumice.scheduler.plugins.kube.indexes.volume_uses import VolumeUses
-from pumice.scheduler.plugins.kube.node_ports import Ports
+from pumice.scheduler.plugins.kube.node_ports import UsedPorts
 from pumice.scheduler.plugins.kube.node_volume_limits import Attachments
 from pumice.testing import PodBuilder, cluster, pod
 from tests.nodes_for_pods.asking import ZONE, zoned
@@ -28,7 +28,7 @@ EVERYTHING = (
 )
 
 
-@pytest.mark.parametrize("kind", [Attachments, ExistingPods, Ports, ExistingTerms, VolumeUses])
+@pytest.mark.parametrize("kind", [Attachments, ExistingPods, UsedPorts, ExistingTerms, VolumeUses])
 def test_an_index_that_was_told_of_a_pod_twice_is_found_by_a_recount(kind: type[Index]) -> None:
     csi = {"driver": "csi.test", "volumeHandle": "h"}
     made = cluster(*zoned(a="1", b="2"), claim("c", "v"), volume("v", phase="Bound", csi=csi), EVERYTHING)
@@ -45,7 +45,7 @@ def test_of_two_addresses_of_a_port_one_may_go() -> None:
         return pod(name).having("spec", "containers", 0, "ports", value=[{"hostPort": 80, "hostIP": address}]).on("a")
 
     made = cluster(*zoned(a="1"), user("p", "10.0.0.1"), user("q", "10.0.0.2"))
-    kept = made.index(Ports)
+    kept = made.index(UsedPorts)
     made.remove("Pod", "default/p")
     made.check()
     assert kept.taken("TCP", "10.0.0.2", 80, 1).all() and not kept.taken("TCP", "10.0.0.1", 80, 1).any()

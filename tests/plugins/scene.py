@@ -14,7 +14,7 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.world import NOWHERE, Nowhere, Usage, World
+from pumice.scheduler.framework.world import NOWHERE, NodeUsage, Nowhere, World
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import NOW
 
@@ -76,5 +76,5 @@ class Measured(Nowhere):
     def __init__(self, age_s: float = 0, **nodes: tuple[float, float]) -> None:
         self.nodes, self.at = nodes, NOW - age_s
 
-    def usage(self, node: str) -> Usage | None:
-        return Usage(*self.nodes[node], self.at) if node in self.nodes else None
+    def usage(self, node: str) -> NodeUsage | None:
+        return NodeUsage(*self.nodes[node], self.at) if node in self.nodes else None

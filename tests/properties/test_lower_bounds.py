@@ -9,7 +9,7 @@ import pytest
 
 from pumice.api.core import Node
 from pumice.simulate.inputs import NAMED, policy_of
-from pumice.simulate.lower_bounds import MEASURES, Bounds, bounds_of, finishes, mean_busy_times
+from pumice.simulate.lower_bounds import MEASURES, LowerBounds, bounds_of, finishes, mean_busy_times
 from pumice.simulate.scenario import Scenario, simulate
 from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.workload import Work, Workload, node, role
@@ -92,14 +92,14 @@ def one(run: float, submit: float = 0.0, cpu: int = 1) -> Work:
 @pytest.mark.parametrize(
     "jobs, cpus, bounds",
     [
-        ([one(10), one(2)], 1, Bounds(12, 1, 7)),  # the short one first: starts 0 and 2, ends 2 and 12
-        ([one(10), one(2, submit=1)], 1, Bounds(12, 0.9, 7)),  # cut in two: ends 3 and 12, mean busy times 2 and 6.8
-        ([one(10), one(2)], 2, Bounds(10, 0, 6)),  # both at once: only the critical path
-        ([one(4), one(4), one(4)], 2, Bounds(6, 1, 5)),  # mean busy times 1, 3 and 5, and half of each run
-        ([], 1, Bounds(0, 0, 0)),
+        ([one(10), one(2)], 1, LowerBounds(12, 1, 7)),  # the short one first: starts 0 and 2, ends 2 and 12
+        ([one(10), one(2, submit=1)], 1, LowerBounds(12, 0.9, 7)),  # cut in two: ends 3 and 12, mean busy times 2 and 6.8
+        ([one(10), one(2)], 2, LowerBounds(10, 0, 6)),  # both at once: only the critical path
+        ([one(4), one(4), one(4)], 2, LowerBounds(6, 1, 5)),  # mean busy times 1, 3 and 5, and half of each run
+        ([], 1, LowerBounds(0, 0, 0)),
     ],
 )
-def test_bounds_by_hand(jobs: list[Work], cpus: int, bounds: Bounds) -> None:
+def test_bounds_by_hand(jobs: list[Work], cpus: int, bounds: LowerBounds) -> None:
     assert bounds_of(jobs, [node("n", {"cpu": cpus})]) == pytest.approx(bounds)
 
 
@@ -111,7 +111,10 @@ def test_the_two_rules_of_the_machine() -> None:
 
 
 def test_a_run_that_left_jobs_or_evicted_some_is_not_measured_by_means_that_are_not_its_own() -> None:
-    bounds, measures = Bounds(10, 1, 5), {"makespan": 20.0, "wait": {"mean": 2.0}, "turnaround": {"mean": 5.0}, "evictions": 1, "jobs": 2}
+    bounds, measures = (
+        LowerBounds(10, 1, 5),
+        {"makespan": 20.0, "wait": {"mean": 2.0}, "turnaround": {"mean": 5.0}, "evictions": 1, "jobs": 2},
+    )
     assert bounds.of("turnaround", measures | {"done": 2}) == (5, 5) and bounds.of("wait", measures | {"done": 2}) is None
     assert bounds.of("turnaround", measures | {"done": 1}) is None
     assert bounds._replace(turnaround=0.0).of("turnaround", measures | {"done": 2}) is None

@@ -22,7 +22,7 @@ from pumice.http.messages import Request
 from pumice.live.scheduler import shadow as shadow_module
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.shadow import HOUR_S, Shadow
-from pumice.live.scheduler.shadow_comparison import Comparison, ShadowMetrics, Verdict, page
+from pumice.live.scheduler.shadow_comparison import Comparison, PodVerdict, ShadowMetrics, page
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
@@ -93,7 +93,7 @@ def test_each_hour_is_told_in_a_line_and_measured(caplog: pytest.LogCaptureFixtu
 def test_verdicts_are_counted_by_where_and_waits_by_scheduler() -> None:
     told = Comparison(0.0, 1.0)
     for ours, theirs in (("a", "a"), ("a", "b"), ("", "b")):
-        told.close(Verdict("ns/p", 0.0, 100.0, theirs, 160.0, ours, 110.0 if ours else 0.0))
+        told.close(PodVerdict("ns/p", 0.0, 100.0, theirs, 160.0, ours, 110.0 if ours else 0.0))
     measured = ShadowMetrics()
     page = [measured.page(told), measured.page(told)][1].splitlines()
     assert {f'pumice_shadow_placed_total{{where="{where}"}} 1' for where in ("same node", "other node", "nowhere")} <= set(page)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.simulate.inputs import NAMED
-from pumice.simulate.lower_bounds import Bounds
+from pumice.simulate.lower_bounds import LowerBounds
 from pumice.simulate.policy_comparison import ComparedRun, compare, interval
 from pumice.simulate.result_conditions import condition_of
 from pumice.simulate.result_sentences import of_policies
@@ -61,7 +61,7 @@ def test_a_policy_that_is_named_twice_is_played_once(tmp_path: Path) -> None:
 
 def test_bounds_are_found_beside_the_simulations_by_whoever_plays(tmp_path: Path) -> None:
     works = [ComparedRun(f"swf:{swf(tmp_path / 'w.swf', BY_HAND).path}", None, None, policy, 0) for policy in ("FIFO", "EASY")]
-    bounds: dict[int, Bounds] = {}
+    bounds: dict[int, LowerBounds] = {}
     assert [each["policy"] for each in compare(works, processes=2, bounds=bounds)] == ["FIFO", "EASY"]
     assert bounds == {0: works[0].bounds(whole_gangs=True)} and bounds[0].makespan > 0
 

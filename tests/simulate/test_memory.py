@@ -20,7 +20,7 @@ from pumice.simulate.record import Record
 from pumice.simulate.report_charts import charts
 from pumice.simulate.rows_in_order import RowsInOrder
 from pumice.simulate.scenario import Scenario, play_fast, simulate
-from pumice.simulate.spill import AT_ONCE, BLOCK, Spill, Values
+from pumice.simulate.spill import AT_ONCE, BLOCK, Spill, SpilledValues
 from pumice.simulate.workload import Workload
 from tests.page.runs import run_of
 from tests.simulate.playing import swf
@@ -37,14 +37,14 @@ DRAWS: dict[str, Callable[[np.random.Generator, int], Any]] = {
 def test_numbers_on_disk_have_the_distribution_of_those_in_memory(kind: str, count: int) -> None:
     numbers = DRAWS[kind](np.random.default_rng(count), count)
     spill = Spill()
-    parts = [Values(spill), Values(spill)]
+    parts = [SpilledValues(spill), SpilledValues(spill)]
     for part, some in zip(parts, np.split(numbers, [count // 3]), strict=True):
         part.extend(some)
     assert spread(parts) == distribution(numbers)
 
 
 def test_nothing_has_no_distribution() -> None:
-    assert spread([]) == spread([Values(Spill())]) == distribution([])
+    assert spread([]) == spread([SpilledValues(Spill())]) == distribution([])
 
 
 @pytest.mark.parametrize("kept", [0, 3, 1000])
@@ -61,7 +61,7 @@ def test_rows_go_in_order_wherever_they_wait(monkeypatch: pytest.MonkeyPatch, ke
 def test_what_waits_or_is_counted_is_not_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of jobs that ended while the first one runs, and numbers."""
     monkeypatch.setattr(rows_in_order, "MOST_KEPT", 100)
-    rows, values, before = RowsInOrder(lambda row: None), Values(Spill()), 0
+    rows, values, before = RowsInOrder(lambda row: None), SpilledValues(Spill()), 0
     tracemalloc.start()
     try:
         for number in range(1, 15_001):

@@ -26,7 +26,7 @@ from pumice.scheduler.model import CPU, gpu_cards
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.fragment_growth import FragmentGrowth
 from pumice.scheduler.model.fragmentation import PodShape, TypicalPods
-from pumice.scheduler.model.gpu_cards import Ask, Cards
+from pumice.scheduler.model.gpu_cards import Ask, GpuCards
 from pumice.scheduler.plugins.shared_gpu_packing import Packing
 from pumice.scheduler.plugins.volcano.fgd import Fgd
 from pumice.simulate import fgd_arrivals
@@ -76,7 +76,7 @@ def test_what_a_pod_gave_back_is_there_again() -> None:
     made.remove("Pod", "default/p0")
     made.check()
     assert come(made, "best-fit", 700) == ["a:0"]
-    assert made.index(Cards).left[0, 0] == 300
+    assert made.index(GpuCards).left[0, 0] == 300
 
 
 def test_cards_that_pods_brought_with_them_are_taken() -> None:
@@ -106,7 +106,7 @@ def test_a_card_that_its_node_does_not_have_is_not_counted() -> None:
     made = gpu_cluster(a=1, b=2)
     for name, index in (("far", "7"), ("near", "1")):
         made.put(*pod(name).cpu(1).request(GPU_MILLI, 500).annotation("alibabacloud.com/gpu-index", index).on("a").build())
-    cards = made.index(Cards)
+    cards = made.index(GpuCards)
     assert cards.left.tolist() == [[1000, 0], [1000, 1000]]
     made.remove("Pod", "default/far")
     made.remove("Pod", "default/near")
@@ -119,9 +119,9 @@ def test_lists_of_cards_that_no_node_has_any_more_are_forgotten(monkeypatch: pyt
     expected = come(gpu_cluster(a=1, b=2), "fgd", *asked)
     made = gpu_cluster(a=1, b=2)
     assert come(made, "fgd", *asked) == expected
-    assert len(made.index(Cards).lists) > len(asked)
+    assert len(made.index(GpuCards).lists) > len(asked)
     monkeypatch.setattr(gpu_cards, "MOST_STATES", 0)
-    cards = made.index(Cards)
+    cards = made.index(GpuCards)
     assert [cards.lists[state] for state in cards.states] == [tuple(sorted(left)) for left in cards.left.tolist()]
     assert len(cards.lists) == 2
     assert come(gpu_cluster(a=1, b=2), "fgd", *asked) == expected

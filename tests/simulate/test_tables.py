@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from pumice.simulate.outputs import Table, brief, read_frame
+from pumice.simulate.outputs import CsvTable, brief, read_frame
 
 FINE = st.floats(-1, 1e12) | st.integers(0, 10**9).map(lambda number: number + 0.9999995) | st.integers(1, 10**13).map(lambda n: n / 2**20)
 
@@ -21,7 +21,7 @@ def test_numbers_are_rounded_to_the_millionth_and_written_as_python_prints_them(
 def test_cells_are_written_as_csv(tmp_path: Path) -> None:
     head = ("job", "pods", "wait", "detail")
     rows: list[tuple[Any, ...]] = [("a", 7.0, 0.25, None), ('"a", b', 7, 1e-7, ""), ("two\nlines", 1.0, 5e-05, "x"), ("", 0, -1.5, "y;z")]
-    table = Table(tmp_path / "written.csv", head)
+    table = CsvTable(tmp_path / "written.csv", head)
     for row in rows:
         table.write(row)
     table.close()

@@ -22,14 +22,14 @@ from pumice.cli.main import cli
 from pumice.cli.tune import in_force, tune
 from pumice.extensions import actions, plugins
 from pumice.simulate.inputs import NAMED, policy_of
-from pumice.simulate.result_conditions import Measured
+from pumice.simulate.result_conditions import ResultNumber
 from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.tune.advice import Advice, objections
-from pumice.simulate.tune.days import DayPlayed, Setting, Whole, days_of, works_of
+from pumice.simulate.tune.days import DayPlayed, SearchSetting, WholeRun, days_of, works_of
 from pumice.simulate.tune.goal import NO_MORE_EVICTIONS, goal_of
 from pumice.simulate.tune.report import front
 from pumice.simulate.tune.results import TrialResults
-from pumice.simulate.tune.search import Evaluation, Trial, drawn_from, halve
+from pumice.simulate.tune.search import ConfigurationTrial, SearchEvaluation, drawn_from, halve
 from pumice.simulate.tune.space import OFF, Space
 from pumice.simulate.tune.summary import notes
 from pumice.simulate.worker_processes import Crew
@@ -146,8 +146,8 @@ def test_where_nobody_may_be_evicted_what_evicts_is_not_searched() -> None:
 
 def test_the_days_of_a_workload_have_the_waits_of_the_whole_workload_in_one_piece(page: str, tmp_path: Path) -> None:
     (tmp_path / "page.yaml").write_text(PAGE.replace("gpu: 4", "gpu: 1").replace("every: 10m", "every: 3m"))
-    setting = Setting(page, None, None)
-    whole = Whole(setting, FIFO, "", 0).play()
+    setting = SearchSetting(page, None, None)
+    whole = WholeRun(setting, FIFO, "", 0).play()
     works = works_of(setting, 0)
     days = days_of(works, 0, 3600.0, whole["times"])
     assert len(days) == 10 and any(runs for day in days for _, _, runs in day.carried) and any(not runs for *_, runs in days[-1].carried)
@@ -165,8 +165,8 @@ def test_once_nothing_more_changes_what_is_measured_the_day_is_over(
     page: str, monkeypatch: pytest.MonkeyPatch, name: str, evicts: bool
 ) -> None:
     text = NAMED["volcano"].replace("backfill", "backfill, preempt") if evicts else NAMED[name]
-    setting = Setting(page, None, None)
-    days = days_of(works_of(setting, 0), 0, 3600.0, Whole(setting, FIFO, "", 0).play()["times"])
+    setting = SearchSetting(page, None, None)
+    days = days_of(works_of(setting, 0), 0, 3600.0, WholeRun(setting, FIFO, "", 0).play()["times"])
     for day in days[3:6]:
         played = DayPlayed(setting, text, "", day).play()
         with monkeypatch.context() as patched:
@@ -199,8 +199,8 @@ def test_hours_in_which_nobody_waited_are_not_played(page: str, tmp_path: Path) 
 def test_a_day_that_would_take_too_long_is_given_up(
     page: str, monkeypatch: pytest.MonkeyPatch, name: str, few: str, most: str, why: str
 ) -> None:
-    setting = Setting(page, None, None)
-    times = Whole(setting, FIFO, "", 0).play()["times"]
+    setting = SearchSetting(page, None, None)
+    times = WholeRun(setting, FIFO, "", 0).play()["times"]
     last = days_of(works_of(setting, 0), 0, 3600.0, times)[-1]
     assert not DayPlayed(setting, NAMED[name], "", last).play()["given_up"]
     monkeypatch.setattr(f"pumice.simulate.tune.days.{few}", -1)
@@ -301,13 +301,13 @@ def test_what_is_better_on_other_days_too_is_recommended_with_the_worth_of_each_
 
 def test_of_configurations_that_come_to_the_same_only_one_is_played_on(page: str) -> None:
     """On the only node binpack changes nothing. So the place of the second goes to the third, though that is worse."""
-    setting, space = Setting(page, None, None), Space(FIFO, "FIFO", plugins(), actions())
-    days = days_of(works_of(setting, 0), 0, 3600.0, Whole(setting, FIFO, "", 0).play()["times"])
+    setting, space = SearchSetting(page, None, None), Space(FIFO, "FIFO", plugins(), actions())
+    days = days_of(works_of(setting, 0), 0, 3600.0, WholeRun(setting, FIFO, "", 0).play()["times"])
     greedy, packed = {"in-order backfill": "greedy"}, {"plugin binpack": "tier 1"}
     drawn = [space.chosen(lambda knob: each.get(knob.key, knob.start)) for each in (greedy, greedy | packed, {}, packed)]  # noqa: B023
-    trials = [Trial(number, values, space.text(values)) for number, values in enumerate(drawn, 1)]
+    trials = [ConfigurationTrial(number, values, space.text(values)) for number, values in enumerate(drawn, 1)]
     with Crew(1) as crew:
-        halve(Evaluation(setting, space, goal_of("mean(wait, queue=small)", []), TrialResults(crew, None), days), trials)
+        halve(SearchEvaluation(setting, space, goal_of("mean(wait, queue=small)", []), TrialResults(crew, None), days), trials)
     assert [(len(trial.days), trial.stopped) for trial in trials] == [(10, False), (2, True), (3, True), (2, True)]
 
 
@@ -327,11 +327,11 @@ def test_what_is_only_lucky_is_not_recommended_and_that_is_said(page: str, tmp_p
 def test_the_front_is_the_best_value_up_to_each_value_of_the_first_condition() -> None:
     goal = goal_of("mean(wait)", ["evictions <= 9"])
     trials = [
-        Trial(1, {}, "", {"1": day(80, evictions=2)}),
-        Trial(2, {}, "", {"1": day(90, evictions=4)}),
-        Trial(3, {}, "", {"1": day(60, 7)}),
+        ConfigurationTrial(1, {}, "", {"1": day(80, evictions=2)}),
+        ConfigurationTrial(2, {}, "", {"1": day(90, evictions=4)}),
+        ConfigurationTrial(3, {}, "", {"1": day(60, 7)}),
     ]
-    stopped = Trial(4, {}, "", {"1": day(1)}, dropped=True)
+    stopped = ConfigurationTrial(4, {}, "", {"1": day(1)}, dropped=True)
     (chart,) = front(Advice(goal, 1.0, [], [], 0, [*trials, stopped]))
     assert (chart["title"], chart["x"], chart["series"]) == (
         "mean(wait) against evictions",
@@ -494,7 +494,7 @@ def test_plugins_tells_which_arguments_are_searched() -> None:
 
 
 def test_measures_of_a_day() -> None:
-    assert str(Measured(("wait", "p95"), "a")) == "p95(wait, queue=a)" and str(Measured(("evictions",))) == "evictions"
+    assert str(ResultNumber(("wait", "p95"), "a")) == "p95(wait, queue=a)" and str(ResultNumber(("evictions",))) == "evictions"
 
 
 def test_a_choice_within_the_line_actions_is_taken_back_alone() -> None:

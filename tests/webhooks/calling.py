@@ -17,11 +17,11 @@ from pumice.client.access import Access, Fixed
 from pumice.cluster.apiserver.admission.attributes import UserInfo
 from pumice.cluster.apiserver.patches.json_patch import json_patch
 from pumice.controllers.admission import Settings as Rules
-from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller
+from pumice.controllers.admission.webhooks import HOOKS, SERVICE, ClientConfig
 from pumice.live.webhooks.server import WebhookReplica, WebhookSettings
 from tests.live_controllers.scene import Scene
 
-CALLER = Caller("volcano-system", "volcano-admission-service")
+CALLER = ClientConfig("volcano-system", "volcano-admission-service")
 HOSTS = ("volcano-admission-service.volcano-system.svc", "localhost", "127.0.0.1")
 
 
@@ -89,7 +89,7 @@ def allow_listing(stage: Scene, *, creates: bool = True) -> None:
 @asynccontextmanager
 async def served(stage: Scene, rules: Rules | None = None, *, token: str = "", url: str = "", **settings: Any) -> AsyncIterator[Called]:
     """All webhooks, until the block ends; with the rights of a token, by default all rights. `url`: of what stands before the server."""
-    chosen = {"hooks": hooks_of(",".join(HOOKS)), "address": ("127.0.0.1", 0), "caller": CALLER, "hosts": HOSTS, **settings}
+    chosen = {"hooks": hooks_of(",".join(HOOKS)), "address": ("127.0.0.1", 0), "client_config": CALLER, "hosts": HOSTS, **settings}
     access = Access(url or stage.server.url, Fixed(f"Bearer {token or stage.server.token}"))
     replica = WebhookReplica(access, WebhookSettings(rules=lambda: rules or Rules(), **chosen))
     serving = asyncio.create_task(replica.serve())

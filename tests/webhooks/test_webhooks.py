@@ -18,7 +18,7 @@ from pumice.client.certificates import Authority
 from pumice.client.client import Backoff
 from pumice.cluster.apiserver import PatchRequest
 from pumice.controllers.admission import Settings as Rules
-from pumice.controllers.admission.webhooks import HOOKS, Caller, configuration
+from pumice.controllers.admission.webhooks import HOOKS, ClientConfig, configuration
 from pumice.live.clock import WallClock
 from pumice.live.webhooks import server
 from pumice.live.webhooks.server import RENEWED_S, VALID_DAYS, ClusterSecret
@@ -220,7 +220,7 @@ def test_of_configurations_that_a_chart_made_only_the_authority_is_changed() -> 
     async def story(stage: Scene) -> None:
         prepare(stage)
         hook = HOOKS["/queues/validate"]
-        mine = configuration(hook, Caller("volcano-system", "volcano-admission-service"), b"")
+        mine = configuration(hook, ClientConfig("volcano-system", "volcano-admission-service"), b"")
         mine["webhooks"][0] |= {"failurePolicy": "Ignore", "timeoutSeconds": 3}
         client = {"url": "https://example.org/x", "caBundle": "b3RoZXI="}
         mine["webhooks"].append({**mine["webhooks"][0], "name": "another.example.org", "clientConfig": client, "rules": []})
@@ -240,10 +240,10 @@ def test_volcanos_chart_names_its_configurations_alike_in_every_release() -> Non
     async def story(stage: Scene) -> None:
         prepare(stage)
         ours, theirs = HOOKS["/queues/validate"], HOOKS["/jobs/validate"]
-        here = Caller("volcano-system", "integration-admission-service")
-        for hook, caller in ((ours, here), (theirs, Caller("elsewhere", "volcano-admission-service"))):
-            stage.create(VALIDATING, {**configuration(hook, caller, b""), "metadata": {"name": Caller().configuration(hook)}}, "")
-        async with served(stage, hooks=(ours, theirs), caller=here) as call:
+        here = ClientConfig("volcano-system", "integration-admission-service")
+        for hook, config in ((ours, here), (theirs, ClientConfig("elsewhere", "volcano-admission-service"))):
+            stage.create(VALIDATING, {**configuration(hook, config, b""), "metadata": {"name": ClientConfig().configuration(hook)}}, "")
+        async with served(stage, hooks=(ours, theirs), client_config=here) as call:
             authority = base64.b64encode(call.authority(here.configuration(theirs))).decode()
         made = {each["metadata"]["name"]: each["webhooks"][0]["clientConfig"].get("caBundle") for each in stage.all(VALIDATING)}
         assert made == {
@@ -259,8 +259,8 @@ def test_a_url_that_was_given_takes_the_place_of_a_service() -> None:
     async def story(stage: Scene) -> None:
         prepare(stage)
         hook = HOOKS["/queues/validate"]
-        stage.create(VALIDATING, configuration(hook, Caller("volcano-system", "volcano-admission-service"), b""), "")
-        async with served(stage, hooks=(hook,), caller=Caller("volcano-system", url="https://127.0.0.1:8443")) as call:
+        stage.create(VALIDATING, configuration(hook, ClientConfig("volcano-system", "volcano-admission-service"), b""), "")
+        async with served(stage, hooks=(hook,), client_config=ClientConfig("volcano-system", url="https://127.0.0.1:8443")) as call:
             authority = base64.b64encode(call.authority()).decode()
         (ours,) = (stage.find(VALIDATING, CALLER.configuration(hook), "") or {})["webhooks"]
         assert ours["clientConfig"] == {"url": "https://127.0.0.1:8443/queues/validate", "caBundle": authority}
@@ -269,7 +269,7 @@ def test_a_url_that_was_given_takes_the_place_of_a_service() -> None:
 
 
 def test_configurations_are_volcanos() -> None:
-    made = configuration(HOOKS["/jobs/validate"], Caller("volcano-system", "volcano-admission-service"), b"ca")
+    made = configuration(HOOKS["/jobs/validate"], ClientConfig("volcano-system", "volcano-admission-service"), b"ca")
     assert made["metadata"]["name"] == "volcano-admission-service-jobs-validate"
     webhook = made["webhooks"][0]
     assert webhook["name"] == "validatejob.volcano.sh" and webhook["rules"][0]["operations"] == ["CREATE", "UPDATE"]
@@ -280,8 +280,8 @@ def test_configurations_are_volcanos() -> None:
         "port": 443,
     }
     assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["volcano-system", "kube-system"]
-    assert Caller("elsewhere", "my-admission-service").configuration(HOOKS["/jobs/validate"]) == "my-admission-service-jobs-validate"
-    assert Caller(url="https://here").configuration(HOOKS["/jobs/validate"]) == "volcano-admission-service-jobs-validate"
+    assert ClientConfig("elsewhere", "my-admission-service").configuration(HOOKS["/jobs/validate"]) == "my-admission-service-jobs-validate"
+    assert ClientConfig(url="https://here").configuration(HOOKS["/jobs/validate"]) == "volcano-admission-service-jobs-validate"
     names = {hook.name for hook in HOOKS.values()}
     assert {"mutatequeue.volcano.sh", "validatehypernodes.volcano.sh", "validatecronjob.volcano.sh", "mutatepodgroup.volcano.sh"} <= names
 

@@ -7,7 +7,7 @@ All answers are structs; `answer_text.py` writes them for people, msgspec as JSO
 answered by `pumice.answers.eta`, which uses the simulator.
 """
 
-from pumice.answers.answer import Because, Headline, Link, Near, Why
+from pumice.answers.answer import Because, ChainLink, Headline, Near, Why
 from pumice.answers.can_ever_run import Fit, fits
 from pumice.answers.difference import Difference, compare
 from pumice.answers.trial_cluster import TrialCluster
@@ -16,10 +16,10 @@ from pumice.answers.why import why
 
 __all__ = [
     "Because",
+    "ChainLink",
     "Difference",
     "Fit",
     "Headline",
-    "Link",
     "Near",
     "Option",
     "TrialCluster",

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import UNSET, Struct, UnsetType
 
-from pumice.answers.changes import Change
+from pumice.answers.changes import ClusterChange
 from pumice.scheduler.framework.past_evictions import PastEviction
 
 
@@ -58,10 +58,11 @@ class Headline(Struct, frozen=True, omit_defaults=True, rename="camel"):
     needed: str | UnsetType = UNSET
     available: str | UnsetType = UNSET
     short: str | UnsetType = UNSET
-    remedy: tuple[Change, ...] = ()  #: with it the subject starts, or another constraint becomes the binding one; empty where none is known
+    #: with it the subject starts, or another constraint becomes the binding one; empty where none is known
+    remedy: tuple[ClusterChange, ...] = ()
 
 
-class Link(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class ChainLink(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One question of the chain and its answer."""
 
     question: str
@@ -94,11 +95,11 @@ class Why(Struct, frozen=True, omit_defaults=True, rename="camel"):
     state: str  #: "waits", "starts", "runs", "is evicted", ...
     headline: Headline | None = None  #: of a subject that waits
     text: str = ""  #: in one line, of a subject that does not wait
-    advice: tuple[Change, ...] = ()  #: with it the subject starts: this was rehearsed, through as many cycles as it takes
+    advice: tuple[ClusterChange, ...] = ()  #: with it the subject starts: this was rehearsed, through as many cycles as it takes
     then: str = ""  #: of a subject whose remedy alone does not start it: what holds it back then
     note: str = ""  #: what the subject asks for and no plugin heeds
     never: str = ""  #: of a subject that waits: what keeps it from ever running here, if that differs from the headline
-    chain: tuple[Link, ...] = ()
+    chain: tuple[ChainLink, ...] = ()
     nearest: tuple[Near, ...] = ()
     like: str = ""  #: of a subject that waits: the node that further nodes should be like; empty if none would do
     alternatives: tuple[Scored, ...] = ()  #: of a running pod: the best nodes for it now

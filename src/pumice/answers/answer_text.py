@@ -6,7 +6,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pumice.answers.answer import Near, Why
-from pumice.answers.changes import Change
+from pumice.answers.changes import ClusterChange
 from pumice.answers.defrag import Defrag
 from pumice.answers.difference import Difference
 from pumice.answers.whatif import Option, WhatIf
@@ -107,7 +107,7 @@ def defragmentation(plan: Defrag) -> str:
     return f"{columns(('STEP', 'POD', 'FROM', 'TO'), rows)}\n\n{gains}\n\nWhat it costs: {cost}."
 
 
-def _all(changes: Iterable[Change]) -> str:
+def _all(changes: Iterable[ClusterChange]) -> str:
     return "; ".join(map(str, changes))
 
 

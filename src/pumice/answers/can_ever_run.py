@@ -15,7 +15,7 @@ from pumice.answers.missing_pods import may_start_with
 from pumice.answers.missing_room import Missing
 from pumice.answers.pods_to_come import promise
 from pumice.answers.refusing_rules import NodesFor
-from pumice.answers.subject import Waiter, find, subject_of, who_waits
+from pumice.answers.subject import WaitingPart, find, subject_of, who_waits
 from pumice.answers.trial_cluster import Look, TrialCluster, look
 from pumice.api.plural import counted
 from pumice.scheduler.engine import Evaluation
@@ -130,7 +130,7 @@ def _by_quota(session: Session, job: Job) -> Headline | None:
     return None
 
 
-def _by_nodes(session: Session, waits: Waiter, task: Task, evaluation: Evaluation) -> tuple[Headline | None, str]:
+def _by_nodes(session: Session, waits: WaitingPart, task: Task, evaluation: Evaluation) -> tuple[Headline | None, str]:
     cluster, job = session.cluster, waits.job
     if evaluation.rejected is not None:
         return closed_nodes.rejected(cluster, task, waits.name, evaluation.rejected_by, evaluation.rejected.text), ""

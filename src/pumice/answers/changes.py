@@ -24,7 +24,7 @@ Amounts = dict[str, str]
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"  #: the taint of cordoned nodes
 
 
-class Change(Struct, frozen=True, tag_field="change"):
+class ClusterChange(Struct, frozen=True, tag_field="change"):
     """Base class of all changes."""
 
     comes_last: ClassVar[bool] = False  #: among several changes
@@ -37,7 +37,7 @@ class Change(Struct, frozen=True, tag_field="change"):
         return self.words.format_map({name: _text(value) for name, value in asdict(self).items()})
 
 
-class MoreRoom(Change, frozen=True, tag="room"):
+class MoreRoom(ClusterChange, frozen=True, tag="room"):
     """A node gets more allocatable resources."""
 
     node: str
@@ -58,7 +58,7 @@ def giving(nodes: Nodes, row: int, amounts: Vector) -> Node:
     return replace(wire, status=replace(wire.status, allocatable={**(wire.status.allocatable or {}), **given}))
 
 
-class MoreNodes(Change, frozen=True, tag="nodes"):
+class MoreNodes(ClusterChange, frozen=True, tag="nodes"):
     """The cluster gets more nodes: empty ones, like an existing node."""
 
     like: str
@@ -80,7 +80,7 @@ class MoreNodes(Change, frozen=True, tag="nodes"):
             trial.put("Node", replace(wire, metadata=meta, spec=replace(wire.spec, unschedulable=None)))
 
 
-class Uncordon(Change, frozen=True, tag="uncordon"):
+class Uncordon(ClusterChange, frozen=True, tag="uncordon"):
     node: str
     words: ClassVar[str] = "uncordon node {node}"
 
@@ -90,7 +90,7 @@ class Uncordon(Change, frozen=True, tag="uncordon"):
         trial.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=None, taints=taints or None)))
 
 
-class Recover(Change, frozen=True, tag="recover"):
+class Recover(ClusterChange, frozen=True, tag="recover"):
     """A node is healthy again, and loses the taints that its conditions gave it."""
 
     node: str
@@ -107,7 +107,7 @@ def is_of_condition(taint: Taint) -> bool:
     return taint.key.startswith("node.kubernetes.io/") and taint.key != UNSCHEDULABLE
 
 
-class Untaint(Change, frozen=True, tag="untaint"):
+class Untaint(ClusterChange, frozen=True, tag="untaint"):
     """Nodes lose taints."""
 
     nodes: tuple[str, ...]
@@ -122,7 +122,7 @@ class Untaint(Change, frozen=True, tag="untaint"):
             trial.put("Node", replace(wire, spec=replace(wire.spec, taints=taints or None)))
 
 
-class LabelNodes(Change, frozen=True, tag="label"):
+class LabelNodes(ClusterChange, frozen=True, tag="label"):
     nodes: tuple[str, ...]
     labels: dict[str, str]
 
@@ -148,7 +148,7 @@ def _nodes(names: tuple[str, ...]) -> str:
     return f"{'node' if len(names) == 1 else 'nodes'} {', '.join(names)}"
 
 
-class MoreQuota(Change, frozen=True, tag="quota"):
+class MoreQuota(ClusterChange, frozen=True, tag="quota"):
     """A queue's `capability`, `deserved` or `guarantee` gets these amounts. What is guaranteed must be deserved as well."""
 
     queue: str
@@ -175,7 +175,7 @@ class MoreQuota(Change, frozen=True, tag="quota"):
         return replace(queue, spec=replace(queue.spec, guarantee=guarantee, deserved=deserved | lower))
 
 
-class RaiseQuota(Change, frozen=True, tag="resource-quota"):
+class RaiseQuota(ClusterChange, frozen=True, tag="resource-quota"):
     """A ResourceQuota allows these amounts."""
 
     quota: str  #: namespace/name
@@ -189,7 +189,7 @@ class RaiseQuota(Change, frozen=True, tag="resource-quota"):
         trial.put("ResourceQuota", replace(known, spec=spec, status=state))
 
 
-class OpenQueue(Change, frozen=True, tag="open"):
+class OpenQueue(ClusterChange, frozen=True, tag="open"):
     queue: str
     words: ClassVar[str] = "open queue {queue}"
 
@@ -199,7 +199,7 @@ class OpenQueue(Change, frozen=True, tag="open"):
         trial.put("Queue", replace(queue, status=replace(queue.status, state="Open")))
 
 
-class MakeQueue(Change, frozen=True, tag="make-queue"):
+class MakeQueue(ClusterChange, frozen=True, tag="make-queue"):
     queue: str
     words: ClassVar[str] = "create queue {queue}"
 
@@ -207,7 +207,7 @@ class MakeQueue(Change, frozen=True, tag="make-queue"):
         trial.put("Queue", Queue(Metadata(name=self.queue), status=QueueStatus(state="Open")))
 
 
-class Gone(Change, frozen=True, tag="gone"):
+class Gone(ClusterChange, frozen=True, tag="gone"):
     """Pods, or all pods of PodGroups, have ended or were deleted."""
 
     whose: tuple[str, ...]
@@ -230,7 +230,7 @@ class Gone(Change, frozen=True, tag="gone"):
             trial.remove("PodGroup", job.uid)
 
 
-class Move(Change, frozen=True, tag="move"):
+class MovePod(ClusterChange, frozen=True, tag="move"):
     """A running pod runs on another node instead."""
 
     pod: str  #: namespace/name
@@ -242,7 +242,7 @@ class Move(Change, frozen=True, tag="move"):
         trial.move(task, task.status, trial.cluster.nodes.rows[self.node])
 
 
-class Later(Change, frozen=True, tag="later"):
+class Later(ClusterChange, frozen=True, tag="later"):
     """Nothing changes but the time."""
 
     at: float
@@ -264,16 +264,16 @@ def _text(value: Any) -> str:
     return ", ".join(parts) if isinstance(parts, list | tuple) else str(parts)
 
 
-def merged(changes: Sequence[Change], dimensions: Dimensions) -> list[Change]:
+def merged(changes: Sequence[ClusterChange], dimensions: Dimensions) -> list[ClusterChange]:
     """The same changes without repetition, in an order in which they can be made: room on a node is added up, as are more nodes, and of
     several amounts for a limit the largest is taken, parents before their children. Jobs end first: those that wait would take what is
     added. So do queues begin, whose limits may be among the changes. Gates are removed last: pods that are made anew have them again."""
-    first: list[Change] = []
+    first: list[ClusterChange] = []
     rooms: dict[str, Vector] = {}
     nodes: Counter[str] = Counter()  #: how many more, by the node that they are like
     limits: dict[tuple[str, str], Amounts] = {}  #: by queue and field
     quotas: dict[str, Amounts] = {}
-    found: list[Change] = []
+    found: list[ClusterChange] = []
     added = {name: change.like for change in changes if isinstance(change, MoreNodes) for name in change.names}
     for change in changes:
         match change:
@@ -307,6 +307,6 @@ def listed(dimensions: Dimensions, vector: Vector) -> Amounts:
     return {name: dimensions.format(column, vector[column]) for column, name in enumerate(dimensions.names) if vector[column] > 0}
 
 
-def make_all(trial: TrialCluster, changes: Iterable[Change]) -> None:
+def make_all(trial: TrialCluster, changes: Iterable[ClusterChange]) -> None:
     for change in changes:
         change.make(trial)

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Change, Gone, Recover, Uncordon, is_of_condition, written
+from pumice.answers.changes import ClusterChange, Gone, Recover, Uncordon, is_of_condition, written
 from pumice.answers.completed_objects import runtime_classes
 from pumice.answers.pod_changes import Drop, MakeClaim, Tolerate
 from pumice.answers.refusing_rules import Closed, NodesFor
@@ -47,14 +47,14 @@ DROPPED = {
 PASSING = frozenset([Because.VOLUME, Because.CORDONED, Because.UNHEALTHY])  #: reasons that go away without a change of the job
 
 
-class Choice(Struct, frozen=True):
+class BindingRule(Struct, frozen=True):
     """The binding rule, and the nodes that it alone keeps closed. If no rule alone closes a node: the node that lacks least."""
 
     closed: Closed
     opens: Mask
 
 
-def choose(nodes: NodesFor) -> Choice | None:
+def choose(nodes: NodesFor) -> BindingRule | None:
     """The binding rule, and the nodes that it alone keeps closed. None if no node that could take the pod is closed."""
     alone = []
     for rule in dict.fromkeys(each.rule for each in nodes.closed):
@@ -64,13 +64,13 @@ def choose(nodes: NodesFor) -> Choice | None:
             alone.append((not is_chosen, bool((opens & nodes.roomy).any()), int(opens.sum()), rule, opens))
     if alone:
         *_, rule, opens = max(alone, key=lambda each: each[:3])
-        return Choice(_of(nodes, rule, opens), opens)
+        return BindingRule(_of(nodes, rule, opens), opens)
     rows = [row for row in nodes.nearest(len(nodes.table)) if nodes.large[row] and not nodes.open[row]]
     if not rows:
         return None
     nearest = np.zeros(len(nodes.table), bool)
     nearest[rows[0]] = True
-    return Choice(next(each for each in nodes.closed if each.where[rows[0]]), nearest)
+    return BindingRule(next(each for each in nodes.closed if each.where[rows[0]]), nearest)
 
 
 def _of(nodes: NodesFor, rule: str, opens: Mask) -> Closed:
@@ -78,7 +78,7 @@ def _of(nodes: NodesFor, rule: str, opens: Mask) -> Closed:
     return max((each for each in nodes.closed if each.rule == rule), key=lambda each: int((each.where & opens).sum()))
 
 
-def headline(cluster: Cluster, task: Task, whose: str, nodes: NodesFor, choice: Choice) -> Headline:
+def headline(cluster: Cluster, task: Task, whose: str, nodes: NodesFor, choice: BindingRule) -> Headline:
     because = BECAUSE.get(choice.closed.rule, Because.RULE)
     row = next(row for row in nodes.nearest(len(nodes.table)) if choice.opens[row])
     if because is Because.TAINT and any(map(is_of_condition, _untolerated(nodes.table, task, row))):
@@ -106,7 +106,7 @@ def awaited_claims(cluster: Cluster, task: Task, evaluation: Evaluation) -> list
     return [key for key, claim in named if claim is None or not (is_bound(claim) or waits_for_pod(cluster, claim))]
 
 
-def _reason_text(cluster: Cluster, nodes: NodesFor, task: Task, because: Because, choice: Choice, row: int) -> str:
+def _reason_text(cluster: Cluster, nodes: NodesFor, task: Task, because: Because, choice: BindingRule, row: int) -> str:
     which, is_one = _which(nodes, choice.opens)
     match because:
         case Because.TAINT:
@@ -146,7 +146,7 @@ def _untolerated(table: Nodes, task: Task, row: int) -> list[Taint]:
     return [taint for taint in table.taints(row) if taint.effect in HARD and not tolerated(taint, given, table)]
 
 
-def _remedy(cluster: Cluster, task: Task, whose: str, because: Because, choice: Choice, row: int) -> tuple[Change, ...]:
+def _remedy(cluster: Cluster, task: Task, whose: str, because: Because, choice: BindingRule, row: int) -> tuple[ClusterChange, ...]:
     node, text = cluster.nodes.names[row], choice.closed.text
     match because:
         case Because.TAINT:

@@ -14,10 +14,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice.answers.changes import Move
+from pumice.answers.changes import MovePod
 from pumice.api.quantity import is_gpu
-from pumice.scheduler.actions.consolidate import TRIES, PlaceRules, own_domain
-from pumice.scheduler.eviction.movable_pods import Movable, MoveRules, PastMoves, Unit
+from pumice.scheduler.actions.consolidate import TRIES, SessionPlaceRules, own_domain
+from pumice.scheduler.eviction.movable_pods import Movable, MovableUnit, MoveRules, PastMoves
 from pumice.scheduler.eviction.room_by_moves import Places, RoomByMoves
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.policy import Action, Policy
@@ -40,11 +40,11 @@ class Fragments(Struct, frozen=True, rename="camel"):
     fits: dict[str, int]  #: by number of GPUs: how many pods that request so many find room
 
 
-class Step(Struct, frozen=True, rename="camel"):
+class EmptiedNode(Struct, frozen=True, rename="camel"):
     """A node that is emptied."""
 
     node: str
-    moves: tuple[Move, ...]
+    moves: tuple[MovePod, ...]
     lost_gpu_s: float  #: work that must be repeated, in seconds of GPUs
     lost_pod_s: float
 
@@ -54,7 +54,7 @@ class Defrag(Struct, frozen=True, rename="camel"):
 
     before: Fragments
     after: Fragments
-    steps: tuple[Step, ...]
+    steps: tuple[EmptiedNode, ...]
     idle: tuple[str, ...]  #: nodes that are empty now, and stay so
 
     @property
@@ -86,7 +86,7 @@ class _Emptying(Action):
         self._left = self._movable.most(0)
         self._gpus = _gpus(session.cluster)
         self._ends = {row: self._that_end(row) for row in session.nodes}
-        steps, before = list[Step](), self._fragments()
+        steps, before = list[EmptiedNode](), self._fragments()
         idle = tuple(session.nodes.names[row] for row, tasks in self._ends.items() if not tasks)
         with session.statement() as statement:
             for row in sorted(self._ends, key=lambda row: (self._filled(row), row)):
@@ -107,13 +107,13 @@ class _Emptying(Action):
 
     # -- a node
 
-    def _emptied(self, row: int, statement: Statement) -> Step | None:
+    def _emptied(self, row: int, statement: Statement) -> EmptiedNode | None:
         """Let all pods of a node wait for places on others; None, and all is undone, if one of them has no place, or may not move."""
         units = self._units(row)
         if units is None:
             return None
         tasks = [task for unit in units for task in unit.tasks]
-        mark, rules = statement.mark(), PlaceRules(self._session, partial(own_domain, self._session), self._in_use(row))
+        mark, rules = statement.mark(), SessionPlaceRules(self._session, partial(own_domain, self._session), self._in_use(row))
         for _ in range(TRIES):
             for task in tasks:
                 statement.displace(task)
@@ -125,9 +125,9 @@ class _Emptying(Action):
                 break
         return None
 
-    def _units(self, row: int) -> list[Unit] | None:
+    def _units(self, row: int) -> list[MovableUnit] | None:
         """What moves if the node is emptied; None if some of it may not move, or would take pods of other nodes along."""
-        found: dict[Unit, None] = {}
+        found: dict[MovableUnit, None] = {}
         for task in self._ends[row]:
             unit = self._movable.unit(task) if task.node == row and task not in self._moved else None
             if unit is None or any(other.node != row for other in unit.tasks):
@@ -146,7 +146,7 @@ class _Emptying(Action):
         rows[[other for other, tasks in self._ends.items() if tasks and other != row]] = True
         return rows
 
-    def _noted(self, row: int, units: list[Unit], places: Places) -> Step:
+    def _noted(self, row: int, units: list[MovableUnit], places: Places) -> EmptiedNode:
         names = self._session.nodes.names
         self._charged = self._next_charged
         self._left -= len(places)
@@ -154,8 +154,8 @@ class _Emptying(Action):
         self._ends[row] = []
         for task, to in places:
             self._ends[to].append(task)
-        moves = tuple(Move(task.key, names[to]) for task, to in places)
-        return Step(names[row], moves, sum(unit.lost[0] for unit in units), sum(unit.lost[1] for unit in units))
+        moves = tuple(MovePod(task.key, names[to]) for task, to in places)
+        return EmptiedNode(names[row], moves, sum(unit.lost[0] for unit in units), sum(unit.lost[1] for unit in units))
 
     # -- what it is good for
 

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable
 
 from msgspec import Struct
 
-from pumice.answers.changes import Change, make_all
+from pumice.answers.changes import ClusterChange, make_all
 from pumice.answers.outcome_of_cycles import Counts, Course, course
 from pumice.answers.queue_admission import refuse_wrong_queues
 from pumice.answers.trial_cluster import TrialCluster
@@ -55,7 +55,7 @@ def _more(of: Counts, than: Counts) -> Counts:
 
 
 def compare(
-    cluster: Cluster, policy: Policy, now: float, changes: Iterable[Change], other: Policy | None = None, world: World = NOWHERE
+    cluster: Cluster, policy: Policy, now: float, changes: Iterable[ClusterChange], other: Policy | None = None, world: World = NOWHERE
 ) -> Difference:
     """What changes, or another policy, alter in the next cycles, until nothing changes any more. Raises InputError."""
     before = course(cluster, policy, now, None, world)

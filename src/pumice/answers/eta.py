@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from pumice.answers.past_forecasts import past_forecasts
 from pumice.answers.pod_quota import withdraw_refused
 from pumice.answers.pods_to_come import promise, roles_to_come
-from pumice.answers.rollout import Batch, Coming, Rollout
+from pumice.answers.rollout import Coming, PodBatch, Rollout
 from pumice.answers.run_times import SERVICE, WINDOW_S, Guess, Past, RunTimes, owner_of
 from pumice.answers.subject import NAMESPACED, find, who_waits
 from pumice.answers.trial_cluster import TrialCluster
@@ -43,7 +43,7 @@ class PlacedForecast(NamedTuple):
 
     name: str
     seed: str  #: its run times in the rollouts follow from it
-    batches: list[Batch]
+    batches: list[PodBatch]
     guess: Guess
     promised: Work | None  #: the job with the pods that it will have, if none exists yet
 
@@ -98,7 +98,7 @@ class Forecast:
                 again = replace(work, name=f"{work.name}-again-{day}", submit=self._now + day * WINDOW_S + after)
                 yield Coming(again, guess.run(_share(_seed(again), number)))
 
-    def _placed(self, work: Work, tasks: list[Task], batches: list[Batch], run_times: RunTimes) -> PlacedForecast:
+    def _placed(self, work: Work, tasks: list[Task], batches: list[PodBatch], run_times: RunTimes) -> PlacedForecast:
         elapsed = self._now - _first(batches) if batches else 0.0
         guess = SERVICE if _is_service(tasks) else run_times.guess(work, elapsed)
         return PlacedForecast(f"{work.namespace}/{work.name}", _seed(work), batches, guess, None if tasks else work)
@@ -154,16 +154,16 @@ def _is_service(tasks: list[Task]) -> bool:
     return bool(tasks and tasks[0].controller)
 
 
-def _batches(tasks: list[Task], now: float) -> list[Batch]:
+def _batches(tasks: list[Task], now: float) -> list[PodBatch]:
     """The tasks that hold nodes, grouped by their start."""
     since: dict[float, list[Task]] = {}
     for task in tasks:
         if task.status & STANDS:
             since.setdefault(_since(task, now), []).append(task)
-    return [Batch(those, when) for when, those in since.items()]
+    return [PodBatch(those, when) for when, those in since.items()]
 
 
-def _first(batches: list[Batch]) -> float:
+def _first(batches: list[PodBatch]) -> float:
     """The instant at which the first batch began."""
     return min(batch.since for batch in batches)
 

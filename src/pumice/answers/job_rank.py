@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pumice.answers.answer import Because, Headline, Link
+from pumice.answers.answer import Because, ChainLink, Headline
 from pumice.answers.changes import Gone
 from pumice.answers.subject import called
 from pumice.answers.trial_cluster import Look
@@ -74,6 +74,6 @@ def _priority(firsts: list[Task], seconds: list[Task]) -> str:
     return ""
 
 
-def link(found: Headline | None) -> Link:
+def link(found: Headline | None) -> ChainLink:
     question = "is it its turn?"
-    return Link(question, found is None, found.text if found is not None else "nobody who goes first is in its way")
+    return ChainLink(question, found is None, found.text if found is not None else "nobody who goes first is in its way")

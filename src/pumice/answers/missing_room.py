@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Change, MoreNodes, MoreRoom, listed
+from pumice.answers.changes import ClusterChange, MoreNodes, MoreRoom, listed
 from pumice.answers.refusing_rules import NodesFor
 from pumice.answers.request_changes import SmallerPods, first_requests
 from pumice.api.plural import counted
@@ -59,7 +59,7 @@ def headline(nodes: NodesFor, missing: Missing, whose: str) -> Headline:
     return Headline(Because.NO_ROOM, f"no node has {need} {name} free: {freest} ({short} short)", need, free, short, remedy)
 
 
-def _gang(nodes: NodesFor, missing: Missing, detail: str, remedy: tuple[Change, ...]) -> Headline:
+def _gang(nodes: NodesFor, missing: Missing, detail: str, remedy: tuple[ClusterChange, ...]) -> Headline:
     wanted, found, short = missing.wanted, missing.found, missing.short
     empty = nodes.copies(nodes.open, empty=True)
     job = missing.tasks[0].job if missing.tasks else None
@@ -77,7 +77,7 @@ def of_gang(missing: Missing, more: Headline) -> Headline:
     return Headline(more.because, text, str(wanted), str(found), str(short), more.remedy)
 
 
-def headline_of_gang(missing: Missing, most: int, remedy: tuple[Change, ...] = ()) -> Headline:
+def headline_of_gang(missing: Missing, most: int, remedy: tuple[ClusterChange, ...] = ()) -> Headline:
     """The headline if even an empty cluster would hold no more than `most` pods of the gang."""
     wanted = missing.wanted
     text = f"its {wanted} pods start together, and even empty nodes would hold only {most} ({wanted - most} short)"
@@ -112,7 +112,7 @@ def _smaller(nodes: NodesFor, whose: str, lacks: Vector) -> SmallerPods | None:
     )
 
 
-def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int, wider: Change) -> Headline:
+def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int, wider: ClusterChange) -> Headline:
     """The headline if the roomiest HyperNode that may hold a job is too small for it. `nodes` are the nodes in it. `wider`: what helps if
     no node in it could give as much as is missing, as more nodes would not be in that HyperNode."""
     tasks = missing.tasks[: missing.wanted]
@@ -135,7 +135,7 @@ def for_a_part(nodes: NodesFor, missing: Missing) -> Headline | None:
     return Headline(Because.GANG, text, str(missing.wanted), str(found), str(short), remedy)
 
 
-def _short_of_room(nodes: NodesFor, tasks: list[Task], at_least: int = 1) -> tuple[int, tuple[Change, ...]]:
+def _short_of_room(nodes: NodesFor, tasks: list[Task], at_least: int = 1) -> tuple[int, tuple[ClusterChange, ...]]:
     """How many of the tasks find no room if each takes the first open node, and the room that they need on the node that lacks least."""
     left, free = _first_fit(nodes, tasks)
     among = nodes.open & nodes.large if (nodes.open & nodes.large).any() else nodes.open if nodes.open.any() else nodes.alive
@@ -145,7 +145,7 @@ def _short_of_room(nodes: NodesFor, tasks: list[Task], at_least: int = 1) -> tup
     return max(len(left), at_least), (_more(nodes, row, short_there, left or tasks),)
 
 
-def no_domain(tier: int, wider: Change) -> Headline:
+def no_domain(tier: int, wider: ClusterChange) -> Headline:
     none = f"its pods must be in one HyperNode of tier {tier} or lower, and there is none"
     return Headline(Because.TOPOLOGY, NO_SUCH_TIER if tier == BELOW_ALL else none, remedy=(wider,))
 
@@ -164,7 +164,7 @@ def _first_fit(nodes: NodesFor, tasks: list[Task]) -> tuple[list[Task], Table]:
     return left, free
 
 
-def _room(nodes: NodesFor, row: int, missing: Missing) -> Change:
+def _room(nodes: NodesFor, row: int, missing: Missing) -> ClusterChange:
     """The room that all missing pods together lack."""
     kind = sorted(missing.tasks, key=lambda task: task.template is not nodes.template)[: max(1, missing.short)]
     need: Vector = np.sum([task.template.request for task in kind], axis=0)
@@ -173,7 +173,7 @@ def _room(nodes: NodesFor, row: int, missing: Missing) -> Change:
     return _more(nodes, row, short, kind)
 
 
-def _more(nodes: NodesFor, row: int, short: Vector, tasks: Sequence[Task] = ()) -> Change:
+def _more(nodes: NodesFor, row: int, short: Vector, tasks: Sequence[Task] = ()) -> ClusterChange:
     """So much more room on a node; for more than others hold there, as many nodes like it as the tasks fill."""
     has = nodes.table.allocatable[:, row]
     need: Vector = np.sum([task.template.request for task in tasks], axis=0)

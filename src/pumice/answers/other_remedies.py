@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Change, LabelNodes, Recover, Uncordon, Untaint, is_of_condition
+from pumice.answers.changes import ClusterChange, LabelNodes, Recover, Uncordon, Untaint, is_of_condition
 from pumice.answers.closed_nodes import untolerated
 from pumice.answers.pod_changes import Drop, Tolerate
 from pumice.answers.request_changes import WiderTopology
-from pumice.answers.subject import Waiter
+from pumice.answers.subject import WaitingPart
 from pumice.scheduler.model import Cluster, Task, copies
 from pumice.scheduler.model.hypernodes import hypernodes_of
 
@@ -27,7 +27,7 @@ ROOM = (
 OF_NODES = "kubernetes.io/"  #: labels with such a prefix say what a node is, so nobody sets them to let a pod in
 
 
-def other_ways(cluster: Cluster, waits: Waiter, headline: Headline) -> Iterator[list[Change]]:
+def other_ways(cluster: Cluster, waits: WaitingPart, headline: Headline) -> Iterator[list[ClusterChange]]:
     task, tasks = waits.tasks[0], waits.tasks
     match headline.because, headline.remedy:
         case because, _ if because in ROOM:
@@ -43,7 +43,7 @@ def other_ways(cluster: Cluster, waits: Waiter, headline: Headline) -> Iterator[
             yield [*(WiderTopology(uid, tier) for tier in tiers), WiderTopology(uid)]
 
 
-def _closed_nodes(cluster: Cluster, waits: Waiter) -> Iterator[list[Change]]:
+def _closed_nodes(cluster: Cluster, waits: WaitingPart) -> Iterator[list[ClusterChange]]:
     """Nodes that have room, and that a cordon, a taint, their state or the job's own selector closes: of each kind the roomiest."""
     nodes, task = cluster.nodes, waits.tasks[0]
     room = copies(task.template.needs, nodes.idle)
@@ -63,12 +63,14 @@ def _closed_nodes(cluster: Cluster, waits: Waiter) -> Iterator[list[Change]]:
         yield [Drop(waits.name, "node affinity")]
 
 
-def _untainted(cluster: Cluster, tasks: Sequence[Task], taints: tuple[str, ...]) -> list[Change]:
+def _untainted(cluster: Cluster, tasks: Sequence[Task], taints: tuple[str, ...]) -> list[ClusterChange]:
     tainted = {row for row in cluster.nodes if (left := untolerated(cluster.nodes, tasks[0], row)) and set(left) <= set(taints)}
     return _steps(cluster, tasks, tainted, lambda names: Untaint(names, taints))
 
 
-def _steps(cluster: Cluster, tasks: Sequence[Task], rows: set[int], change: Callable[[tuple[str, ...]], Change]) -> list[Change]:
+def _steps(
+    cluster: Cluster, tasks: Sequence[Task], rows: set[int], change: Callable[[tuple[str, ...]], ClusterChange]
+) -> list[ClusterChange]:
     """The change for one node, for two, and so on; those with most room for the pods come first."""
     room = copies(tasks[0].template.needs, cluster.nodes.idle)
     first = [row for row in np.argsort(-room, kind="stable").tolist() if row in rows][: min(len(tasks), MOST_NODES)]

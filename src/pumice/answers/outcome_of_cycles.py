@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from pumice.answers.pod_quota import count_used, namespaces_with_quotas, promise_rest, refused_pods
 from pumice.answers.pods_to_come import is_promised, promise
-from pumice.answers.subject import Subject, Waiter, as_they_came, owner_of, waiter, who_waits
+from pumice.answers.subject import Subject, WaitingPart, as_they_came, owner_of, waiter, who_waits
 from pumice.answers.trial_cluster import TrialCluster, pod_of
 from pumice.api.pod import Pod
 from pumice.scheduler.framework.carry_out import carry_out
@@ -72,7 +72,7 @@ class _Run:
                 otherwise()
             return self._outcome()
 
-    def _withhold(self, waits: Waiter) -> None:
+    def _withhold(self, waits: WaitingPart) -> None:
         """Take the promised pods of the subject's job away: no controller makes them before it is admitted, and others may come first."""
         if waits.job is not None and waits.job.group is not None:
             self._take_away([task for task in waits.job.tasks.values() if is_promised(task)])
@@ -88,7 +88,7 @@ class _Run:
             self._trial.put("Pod", pod)
         self._withheld.clear()
 
-    def _pods_come(self, waits: Waiter) -> bool:
+    def _pods_come(self, waits: WaitingPart) -> bool:
         """Let the controller of the subject's job make its pods if it is admitted. Return whether any comes. Where a quota may refuse pods,
         this is when nothing else changes any more: others may be before it, as controllers try again at moments of their own."""
         if waits.job is None or waits.job.is_pending or not self._withheld:
@@ -98,7 +98,7 @@ class _Run:
         self._make_pods(waits)
         return len(self._withheld) < before
 
-    def _make_pods(self, waits: Waiter) -> None:
+    def _make_pods(self, waits: WaitingPart) -> None:
         """Let ResourceQuotas refuse promised pods, and count the others. Those of the subject are kept in mind."""
         refused = refused_pods(self._cluster, waits.job)
         self._take_away([task for task in refused if _is_own(task, waits)])
@@ -107,7 +107,7 @@ class _Run:
                 self._trial.remove("Pod", task.key)
         count_used(self._trial)
 
-    def _cycle(self, number: int, waits: Waiter) -> bool:
+    def _cycle(self, number: int, waits: WaitingPart) -> bool:
         """Run one cycle, and let happen what follows from it. Return whether anything has changed."""
         not_admitted = list(self._cluster.not_enqueued.values())
         decisions, take_back = self._rehearsal.cycle(self._now + number * PERIOD_S)
@@ -121,7 +121,7 @@ class _Run:
         self._count_starts(decisions.binds, waits)
         return self._take_off(decisions, victims, waits) or goes_on
 
-    def _admit(self, admitted: list[Job], waits: Waiter) -> bool:
+    def _admit(self, admitted: list[Job], waits: WaitingPart) -> bool:
         """Let controllers make the pods of jobs that were admitted, the oldest job first."""
         before = len(self._cluster.tasks)
         for job in admitted:
@@ -134,13 +134,13 @@ class _Run:
             self._make_pods(waits)
         return bool(admitted)
 
-    def _count_starts(self, binds: list[Bind], waits: Waiter) -> None:
+    def _count_starts(self, binds: list[Bind], waits: WaitingPart) -> None:
         for bind in binds:
             self._starts[owner_of(bind.task)] += 1
             if _is_own(bind.task, waits):
                 self._places[bind.task.key] = bind.node
 
-    def _take_off(self, decisions: Decisions, victims: dict[Task, None], waits: Waiter) -> bool:
+    def _take_off(self, decisions: Decisions, victims: dict[Task, None], waits: WaitingPart) -> bool:
         """Let the victims go, and all who are leaving anyway."""
         for task in victims:
             self._evicted[owner_of(task)] += 1
@@ -182,11 +182,11 @@ def course(
     return _Run(cluster, policy, now, world, subject, short).run(otherwise)
 
 
-def _is_rationed(cluster: Cluster, waits: Waiter) -> bool:
+def _is_rationed(cluster: Cluster, waits: WaitingPart) -> bool:
     return waits.job is not None and waits.job.namespace in namespaces_with_quotas(cluster)
 
 
-def _is_own(task: Task, waits: Waiter) -> bool:
+def _is_own(task: Task, waits: WaitingPart) -> bool:
     """Whether a pod is of the subject: one of its pods, or one that was made since for its job."""
     return task in waits.members or (waits.job is not None and waits.job.group is not None and task.job is waits.job)
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from pumice.answers.changes import Change
+from pumice.answers.changes import ClusterChange
 from pumice.answers.pods_to_come import MARK
 from pumice.answers.subject import as_they_came, tasks_of_job
 from pumice.answers.trial_cluster import TrialCluster, pod_of
@@ -55,7 +55,7 @@ def _edit(trial: TrialCluster, tasks: Iterable[Task], **spec: object) -> None:
         trial.put("Pod", pod_of(task, **spec))
 
 
-class MakeGroup(Change, frozen=True, tag="make-podgroup"):
+class MakeGroup(ClusterChange, frozen=True, tag="make-podgroup"):
     """Create the PodGroup that pods name. A pod that names none gets a PodGroup of its own."""
 
     whose: str
@@ -73,7 +73,7 @@ class MakeGroup(Change, frozen=True, tag="make-podgroup"):
         trial.put("PodGroup", PodGroup(Metadata(name=name, namespace=namespace), PodGroupSpec(min_member=1)))
 
 
-class AskScheduler(Change, frozen=True, tag="scheduler"):
+class AskScheduler(ClusterChange, frozen=True, tag="scheduler"):
     """Pods get the schedulerName of a scheduler that runs here."""
 
     whose: str
@@ -87,7 +87,7 @@ class AskScheduler(Change, frozen=True, tag="scheduler"):
         _edit(trial, waits, scheduler_name=self.scheduler)
 
 
-class MorePods(Change, frozen=True, tag="pods"):
+class MorePods(ClusterChange, frozen=True, tag="pods"):
     """The missing pods of a gang are created, like an existing pod of it."""
 
     like: str
@@ -106,7 +106,7 @@ class MorePods(Change, frozen=True, tag="pods"):
             trial.put("Pod", replace(pod, metadata=replace(pod.metadata, name=name, uid=name, annotations=annotations)))
 
 
-class Ungate(Change, frozen=True, tag="ungate"):
+class Ungate(ClusterChange, frozen=True, tag="ungate"):
     """Scheduling gates are removed from pods."""
 
     whose: str
@@ -122,7 +122,7 @@ class Ungate(Change, frozen=True, tag="ungate"):
                 _edit(trial, [task], scheduling_gates=None)
 
 
-class Tolerate(Change, frozen=True, tag="tolerate"):
+class Tolerate(ClusterChange, frozen=True, tag="tolerate"):
     whose: str
     taints: tuple[str, ...]  #: as kubectl writes them, `key=value:effect`
     words: ClassVar[str] = "a toleration of {taints} for {whose}"
@@ -138,7 +138,7 @@ class Tolerate(Change, frozen=True, tag="tolerate"):
             _edit(trial, [task], tolerations=[*(task.template.spec.tolerations or ()), *more])
 
 
-class Drop(Change, frozen=True, tag="drop"):
+class Drop(ClusterChange, frozen=True, tag="drop"):
     """Pods no longer have one kind of requirement, such as node affinity."""
 
     whose: str
@@ -185,7 +185,7 @@ DROPS: dict[str, Callable[[PodSpec], PodSpec]] = {
 }
 
 
-class MakeClaim(Change, frozen=True, tag="claim"):
+class MakeClaim(ClusterChange, frozen=True, tag="claim"):
     """A PersistentVolumeClaim is created, bound to a volume that every node can reach."""
 
     claim: str  #: namespace/name

@@ -13,7 +13,7 @@ from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Amounts, RaiseQuota
 from pumice.answers.pods_to_come import is_promised, promise
 from pumice.answers.request_changes import StateAmounts
-from pumice.answers.subject import Waiter, as_they_came
+from pumice.answers.subject import WaitingPart, as_they_came
 from pumice.answers.trial_cluster import TrialCluster
 from pumice.api import Object
 from pumice.api.core import ResourceQuota
@@ -27,7 +27,7 @@ from pumice.scheduler.model import COMPLETED, Cluster, Job, Task, Template, stat
 A_LITTLE = {"cpu": "100m", "memory": "128Mi"}  #: what pods may state that a quota demands to state anything
 
 
-class Refusal(Struct, frozen=True):
+class QuotaRefusal(Struct, frozen=True):
     """A quota that refuses a pod."""
 
     quota: str  #: namespace/name
@@ -38,7 +38,7 @@ class Refusal(Struct, frozen=True):
     unsaid: dict[str, list[str]] = {}  #: amounts that the quota demands of each container, with those that do not state them
 
 
-def refusals(cluster: Cluster, namespace: str, last: Job | None = None) -> list[Refusal]:
+def refusals(cluster: Cluster, namespace: str, last: Job | None = None) -> list[QuotaRefusal]:
     """The refusals of promised pods of a namespace, which are made in their order, those of the job `last` after all others."""
     quotas = [quota for quota in cluster.of("ResourceQuota").values() if (quota.metadata.namespace or "default") == namespace]
     if not quotas:
@@ -99,7 +99,7 @@ class _Book:
         self._name = f"{quota.metadata.namespace or 'default'}/{quota.metadata.name}"
         self._hard = {name: amount.milli for name, amount in (quota.spec.hard or {}).items() if counted_resource(name) == "pods"}
         self._charges: dict[Template, Usage] = {}
-        self._unsaid: dict[Template, dict[str, list[str]]] = {}  #: as in `Refusal`; nothing if the quota does not count the pod
+        self._unsaid: dict[Template, dict[str, list[str]]] = {}  #: as in `QuotaRefusal`; nothing if the quota does not count the pod
         self.used = add(self._of(task.template) for task in tasks)
 
     def _of(self, template: Template) -> Usage:
@@ -114,17 +114,17 @@ class _Book:
     def charge(self, task: Task) -> None:
         self.used = add((self.used, self._of(task.template)))
 
-    def refusal(self, task: Task) -> Refusal | None:
+    def refusal(self, task: Task) -> QuotaRefusal | None:
         asked = self._of(task.template)
         lacking = self._unsaid[task.template]
         over = [name for name, n in asked.items() if n > 0 and self.used.get(name, 0) + n > self._hard[name]]
         if not over and not lacking:
             return None
         hard, used, more = ({name: amounts.get(name, 0) for name in over} for amounts in (self._hard, self.used, asked))
-        return Refusal(self._name, task, hard, used, more, lacking)
+        return QuotaRefusal(self._name, task, hard, used, more, lacking)
 
 
-def headline(cluster: Cluster, waits: Waiter) -> Headline | None:
+def headline(cluster: Cluster, waits: WaitingPart) -> Headline | None:
     """The headline if quotas refuse the pods that a controller would make for the subject, so that it cannot start; else None."""
     if not any(map(is_promised, waits.tasks)):
         return None
@@ -156,7 +156,7 @@ def _lacking(unsaid: dict[str, list[str]]) -> str:
     return f"{'; '.join(of_each)}, which it demands of each container"
 
 
-def _stating(whose: str, refusal: Refusal) -> StateAmounts:
+def _stating(whose: str, refusal: QuotaRefusal) -> StateAmounts:
     """The change with which containers state what the quota demands: as limits what they request, else a little."""
     spec = refusal.task.template.spec
     containers = {each.name: each.resources or ResourceRequirements() for each in (*(spec.containers or ()), *(spec.init_containers or ()))}

@@ -7,7 +7,7 @@ is computed anew where the workload is known: its pods are promised, and the ans
 import re
 from collections.abc import Iterable
 
-from pumice.answers.answer import Because, Headline, Link, Why
+from pumice.answers.answer import Because, ChainLink, Headline, Why
 from pumice.answers.pods_to_come import is_promised, promise_workload
 from pumice.answers.subject import KINDS, NAMESPACED, Subject, find, split
 from pumice.answers.suspended_owners import resting, wanted_pods, workload
@@ -101,4 +101,4 @@ def _waits(subject: str, words: str) -> Why:
 
 def without_any(subject: str, headline: Headline) -> Why:
     """The answer for a subject that has no pods, about which no other question can be asked."""
-    return Why(subject, "waits", headline, chain=(Link("are its pods there?", False, headline.text),))
+    return Why(subject, "waits", headline, chain=(ChainLink("are its pods there?", False, headline.text),))

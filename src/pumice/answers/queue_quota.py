@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Amounts, Change, Gone, MoreNodes, MoreQuota, MoreRoom
+from pumice.answers.changes import Amounts, ClusterChange, Gone, MoreNodes, MoreQuota, MoreRoom
 from pumice.answers.missing_pods import may_start_with
 from pumice.answers.queue_admission import is_allowed
 from pumice.answers.subject import called
@@ -107,14 +107,14 @@ def _left(session: Session, shortage: Shortage) -> str:
     return session.cluster.dimensions.format_amount(shortage.column, max(shortage.allowed - shortage.held, 0.0))
 
 
-def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
+def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[ClusterChange, ...]:
     """More room in the cluster: enough for the cluster, times the factor of plugin overcommit, to suffice; of what it lacks wholly, all."""
     plugin = session.plugin("overcommit")
     factor = plugin.factor if plugin is not None else 1.0
     return _room(session, {each.column: -(-each.short // factor) + 1 if session.total[each.column] else each.short for each in shortages})
 
 
-def _room(session: Session, needed: dict[int, float]) -> tuple[Change, ...]:
+def _room(session: Session, needed: dict[int, float]) -> tuple[ClusterChange, ...]:
     """This much more of each resource: more nodes like the one that has most of what is short, or more on it if it has none of another."""
     nodes, dimensions = session.nodes, session.cluster.dimensions
     if not nodes.count:
@@ -131,7 +131,7 @@ def _room(session: Session, needed: dict[int, float]) -> tuple[Change, ...]:
     return (MoreRoom(nodes.names[row], amounts),)
 
 
-def _more_quota(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
+def _more_quota(session: Session, shortages: Sequence[Shortage]) -> tuple[ClusterChange, ...]:
     """Higher limits: the capabilities of the queue and its ancestors that are too low. If none is: a guarantee, if it leaves room for those
     of the other queues and admission allows it; else more room in the cluster."""
     queue, total = session.cluster.queues[shortages[0].queue], session.total

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from pumice.answers.changes import Amounts, Change, listed, quantities
+from pumice.answers.changes import Amounts, ClusterChange, listed, quantities
 from pumice.answers.pod_changes import resubmit, waiting_of
 from pumice.answers.subject import as_they_came
 from pumice.answers.trial_cluster import TrialCluster, pod_of
@@ -20,7 +20,7 @@ from pumice.api.volcano import NetworkTopology, QueueSpec
 from pumice.scheduler.model import Dimensions, Job, Vector, status
 
 
-class FewerPods(Change, frozen=True, tag="fewer-pods"):
+class FewerPods(ClusterChange, frozen=True, tag="fewer-pods"):
     """A gang gets this many pods; its other waiting pods are removed."""
 
     group: str
@@ -43,7 +43,7 @@ class FewerPods(Change, frozen=True, tag="fewer-pods"):
         trial.put("PodGroup", replace(group, spec=spec))
 
 
-class SmallerPods(Change, frozen=True, tag="smaller-pods"):
+class SmallerPods(ClusterChange, frozen=True, tag="smaller-pods"):
     """The first container of each waiting pod requests these amounts, unless it requests less; the minResources of their PodGroup change by
     the difference."""
 
@@ -80,7 +80,7 @@ def _asked_together(job: Job | None, dimensions: Dimensions) -> Vector:
     return sum((task.template.request for task in waiting), start=dimensions.zeros())
 
 
-class StateAmounts(Change, frozen=True, tag="state-amounts"):
+class StateAmounts(ClusterChange, frozen=True, tag="state-amounts"):
     """Containers of each waiting pod state requests and limits that they did not state: a ResourceQuota demands them."""
 
     whose: str
@@ -110,7 +110,7 @@ class StateAmounts(Change, frozen=True, tag="state-amounts"):
         return replace(known, requests=requests | limits | (known.requests or {}), limits=limits | (known.limits or {}))
 
 
-class OtherQueue(Change, frozen=True, tag="other-queue"):
+class OtherQueue(ClusterChange, frozen=True, tag="other-queue"):
     group: str
     queue: str
     words: ClassVar[str] = "in queue {queue}"
@@ -122,7 +122,7 @@ class OtherQueue(Change, frozen=True, tag="other-queue"):
         trial.put("PodGroup", replace(group, spec=replace(group.spec, queue=self.queue)))
 
 
-class WiderTopology(Change, frozen=True, tag="topology"):
+class WiderTopology(ClusterChange, frozen=True, tag="topology"):
     """The pods of a job may be in HyperNodes up to this tier; without a tier, anywhere."""
 
     group: str
@@ -145,7 +145,7 @@ class WiderTopology(Change, frozen=True, tag="topology"):
         return NetworkTopology("soft") if self.tier is None else NetworkTopology(topology.mode, self.tier)
 
 
-class OtherPriority(Change, frozen=True, tag="other-priority"):
+class OtherPriority(ClusterChange, frozen=True, tag="other-priority"):
     """Pods and their PodGroup get another priority class."""
 
     whose: str
@@ -164,7 +164,7 @@ class OtherPriority(Change, frozen=True, tag="other-priority"):
             trial.put("PodGroup", replace(job.group, spec=replace(job.group.spec, priority_class_name=self.priority_class)))
 
 
-class Drain(Change, frozen=True, tag="drain"):
+class Drain(ClusterChange, frozen=True, tag="drain"):
     """A node accepts no more pods, and its pods wait for another node."""
 
     node: str
@@ -181,7 +181,7 @@ class Drain(Change, frozen=True, tag="drain"):
                 trial.move(task, status.PENDING, -1)
 
 
-class MoreObjects(Change, frozen=True, tag="objects"):
+class MoreObjects(ClusterChange, frozen=True, tag="objects"):
     """Objects are created, or replace existing objects of the same name."""
 
     items: tuple[tuple[str, Any], ...]  #: kind and wire struct
@@ -198,7 +198,7 @@ WHOLE = ("weight", "priority")
 LISTS = ("capability", "deserved")
 
 
-class QueueField(Change, frozen=True, tag="queue-field"):
+class QueueField(ClusterChange, frozen=True, tag="queue-field"):
     """A field of a queue gets another value: `weight`, `priority`, `capability.cpu`, `deserved.cpu`."""
 
     queue: str

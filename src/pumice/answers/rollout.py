@@ -27,7 +27,7 @@ RUNS = status.BINDING | status.BOUND | status.RUNNING
 ACTIVE = RUNS | status.PENDING | status.PIPELINED
 
 
-class Batch(NamedTuple):
+class PodBatch(NamedTuple):
     """Pods of a job that began together and end together."""
 
     tasks: list[Task]
@@ -44,7 +44,7 @@ class Coming(NamedTuple):
 class Rollout:
     """One rollout. `runs`: how long each existing job, or pod without a job, runs from its start on, by name, in seconds."""
 
-    def __init__(self, cluster: Cluster, policy: Policy, now: float, runs: dict[str, float], batches: Iterable[Batch]) -> None:
+    def __init__(self, cluster: Cluster, policy: Policy, now: float, runs: dict[str, float], batches: Iterable[PodBatch]) -> None:
         self._cluster, self._policy = cluster, policy
         self._began = self._now = self._not_before = now
         self._runs = dict(runs)
@@ -118,7 +118,7 @@ class Rollout:
             trial.put("Pod", pod)
             self._runs[name_of(cluster.tasks[f"{work.namespace}/{pod.metadata.name}"])] = run
 
-    def _end(self, batch: Batch) -> None:
+    def _end(self, batch: PodBatch) -> None:
         for task in batch.tasks:
             if task.status & RUNS and self._since.get(task, batch.since) == batch.since:
                 self._trial.move(task, status.SUCCEEDED, -1)
@@ -148,7 +148,7 @@ class Rollout:
             together.setdefault(name_of(bind.task), []).append(bind.task)
         for name, tasks in together.items():
             self._starts.setdefault(name, self._now)
-            self._at(self._now + self._runs[name], self._end, Batch(tasks, self._now))
+            self._at(self._now + self._runs[name], self._end, PodBatch(tasks, self._now))
 
     def _evict(self, eviction: Evict) -> None:
         """Evict a pod, with its gang if that cannot go on without it. The work that the pods have done is lost."""

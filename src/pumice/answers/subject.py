@@ -43,7 +43,7 @@ class Subject(Struct, frozen=True):
         return f"{self.owner or self.kind}/{(self.asked or self.key).removeprefix('default/')}"
 
 
-class Waiter(Struct, frozen=True):
+class WaitingPart(Struct, frozen=True):
     """The waiting part of a subject: of a job, or of some pods."""
 
     job: Job | None
@@ -68,9 +68,9 @@ def as_they_came(tasks: Iterable[Task]) -> list[Task]:
     return sorted(tasks, key=lambda task: task.number)
 
 
-def waiter(job: Job | None, tasks: Iterable[Task]) -> Waiter:
+def waiter(job: Job | None, tasks: Iterable[Task]) -> WaitingPart:
     waits = [task for task in tasks if task.status & (status.PENDING | status.PIPELINED)]
-    return Waiter(job, waits, frozenset(waits))
+    return WaitingPart(job, waits, frozenset(waits))
 
 
 def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[str, ...] = KINDS) -> Subject:
@@ -184,7 +184,7 @@ def owner_of(task: Task) -> str:
     return f"podgroup/{job.uid}" if job is not None and job.group is not None else f"pod/{task.key}"
 
 
-def who_waits(cluster: Cluster, subject: Subject) -> Waiter:
+def who_waits(cluster: Cluster, subject: Subject) -> WaitingPart:
     """The waiting pods of a job, a PodGroup or a pod."""
     if subject.kind == "pod":
         task = cluster.tasks[subject.key]

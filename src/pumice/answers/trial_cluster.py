@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pumice.answers.subject import Waiter
+from pumice.answers.subject import WaitingPart
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod, PodStatus
 from pumice.api.volcano import Queue
@@ -63,7 +63,7 @@ Capture = Callable[["Look"], None]
 class Look(RehearsalObserver):
     """Calls `capture` when the subject was tried without success, or at the end of the session if it was not tried and got no node."""
 
-    def __init__(self, waiter: Waiter, capture: Capture) -> None:
+    def __init__(self, waiter: WaitingPart, capture: Capture) -> None:
         self.waiter = waiter
         self.loop: ScheduleLoop | None = None
         self._capture = capture
@@ -92,7 +92,7 @@ class Look(RehearsalObserver):
 
 
 def look(
-    cluster: Cluster, policy: Policy, now: float, waiter: Waiter, capture: Capture, *, alone: bool, world: World = NOWHERE
+    cluster: Cluster, policy: Policy, now: float, waiter: WaitingPart, capture: Capture, *, alone: bool, world: World = NOWHERE
 ) -> Decisions:
     """Rehearse a cycle, and let a `Look` watch it."""
     observer = Look(waiter, capture)
@@ -101,14 +101,16 @@ def look(
     return rehearse_alone(cluster, policy, now, waiter, world, observer)
 
 
-def rehearse_alone(cluster: Cluster, policy: Policy, now: float, waiter: Waiter, world: World, observer: RehearsalObserver) -> Decisions:
+def rehearse_alone(
+    cluster: Cluster, policy: Policy, now: float, waiter: WaitingPart, world: World, observer: RehearsalObserver
+) -> Decisions:
     """Rehearse a cycle in which no other job and no other pod of a profile waits."""
     with _by_itself(cluster, waiter):
         return rehearse(cluster, policy, now, world, Only(waiter.tasks), observer)
 
 
 @contextmanager
-def _by_itself(cluster: Cluster, waiter: Waiter) -> Iterator[None]:
+def _by_itself(cluster: Cluster, waiter: WaitingPart) -> Iterator[None]:
     """Let no job except the subject's wait for nodes or for admission."""
     waiting, not_enqueued = cluster.waiting, cluster.not_enqueued
     own = {waiter.job.uid: waiter.job} if waiter.job is not None else {}

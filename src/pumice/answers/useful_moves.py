@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec.structs import replace
 
-from pumice.answers.changes import Move
+from pumice.answers.changes import MovePod
 from pumice.answers.subject import waiter
 from pumice.answers.trial_cluster import TrialCluster, rehearse_alone
 from pumice.api.times import Duration
@@ -19,7 +19,7 @@ from pumice.scheduler.model import EPSILON, Cluster, Job, Task, status
 MOST_NODES, MOST_PODS = 3, 4  #: how many nodes that nearly fit are looked at, and how many pods of each
 
 
-def moves(cluster: Cluster, policy: Policy, now: float, world: World, waits: Task) -> Iterator[Move]:
+def moves(cluster: Cluster, policy: Policy, now: float, world: World, waits: Task) -> Iterator[MovePod]:
     """Moves of single pods after which a node has room for a pod like `waits`, each rehearsed: the pod finds the other node by itself."""
     for row in _nearly_fitting(cluster, waits):
         free = cluster.nodes.idle[:, row]
@@ -27,7 +27,7 @@ def moves(cluster: Cluster, policy: Policy, now: float, world: World, waits: Tas
         enough = [task for task in running if (free + task.template.request > waits.template.request - EPSILON).all()]
         for task in sorted(enough, key=lambda each: (float(each.template.request.sum()), each.key))[:MOST_PODS]:
             if node := _elsewhere(cluster, policy, now, world, task):
-                yield Move(task.key, node)
+                yield MovePod(task.key, node)
 
 
 class _Plan(Action):
@@ -37,16 +37,16 @@ class _Plan(Action):
 
     def __init__(self, job: Job) -> None:
         super().__init__(ConsolidateArgs(minimum_run_time=Duration(0), maximum_lost_work=Duration(0), quiet_period=Duration(0)))
-        self.moves: tuple[Move, ...] = ()
+        self.moves: tuple[MovePod, ...] = ()
         self._job = job
 
     def run(self, session: Session) -> None:
         found = MakingRoom(session, self.args).plan(self._job)
         if found is not None:
-            self.moves = tuple(Move(task.key, session.nodes.names[row]) for task, row in found[0].moves)
+            self.moves = tuple(MovePod(task.key, session.nodes.names[row]) for task, row in found[0].moves)
 
 
-def together(cluster: Cluster, policy: Policy, now: float, world: World, job: Job) -> tuple[Move, ...]:
+def together(cluster: Cluster, policy: Policy, now: float, world: World, job: Job) -> tuple[MovePod, ...]:
     """The moves with which the action consolidate would make room for a job; none if it would find no plan. Where a whole gang would move,
     those of its pods that would come back to their node are left where they are."""
     plan = _Plan(job)

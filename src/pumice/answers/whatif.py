@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pumice.answers import pods_not_made
 from pumice.answers.answer import Because, Headline, Why
-from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
+from pumice.answers.changes import ClusterChange, Gone, Later, MoreNodes, make_all
 from pumice.answers.difference import Difference, difference
 from pumice.answers.other_remedies import ROOM, other_ways
 from pumice.answers.outcome_of_cycles import Course, course
@@ -24,7 +24,7 @@ from pumice.answers.request_changes import FewerPods, OtherPriority, OtherQueue,
 from pumice.answers.subject import NAMESPACED, Subject, owner_of, who_waits
 from pumice.answers.trial_cluster import TrialCluster
 from pumice.answers.useful_moves import moves, together
-from pumice.answers.why import PROMISED, Asked, expect
+from pumice.answers.why import PROMISED, AskedState, expect
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
@@ -39,7 +39,7 @@ class Option(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A change with which the subject starts."""
 
     change: str
-    changes: tuple[Change, ...]
+    changes: tuple[ClusterChange, ...]
     places: dict[str, str]  #: the node of each pod
     room_is_made: bool = False  #: the subject starts when the pods that are evicted for it have left
     others: Difference = Difference()  #: what the change does to all other owners
@@ -76,7 +76,7 @@ class _Search:
     def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World, subject: Subject, goes_on: Callable[[], bool]) -> None:
         self._cluster, self._policy, self._now, self._world, self._subject = cluster, policy, now, world, subject
         self._goes_on = goes_on
-        self._asked = Asked(cluster, policy, now, world)
+        self._asked = AskedState(cluster, policy, now, world)
         self._waits = who_waits(cluster, subject)
 
     def run(self) -> WhatIf:
@@ -125,7 +125,7 @@ class _Search:
 
     # -- trying
 
-    def _try(self, changes: Iterable[Change], now: float | None = None, *, short: bool = False) -> Course | None:
+    def _try(self, changes: Iterable[ClusterChange], now: float | None = None, *, short: bool = False) -> Course | None:
         """What becomes of the subject with these changes; None if admission refuses them."""
         if not self._goes_on():
             raise _Ended
@@ -135,11 +135,11 @@ class _Search:
                 return None
             return course(self._cluster, self._policy, now or self._now, self._subject, self._world, short=short)
 
-    def _helps(self, *changes: Change) -> bool:
+    def _helps(self, *changes: ClusterChange) -> bool:
         found = self._try(changes, short=True)
         return found is not None and bool(found.places)
 
-    def _option(self, changes: tuple[Change, ...], now: float | None = None) -> Option | None:
+    def _option(self, changes: tuple[ClusterChange, ...], now: float | None = None) -> Option | None:
         found = self._try(changes, now)
         if found is None or not found.places:
             return None
@@ -148,7 +148,7 @@ class _Search:
         others = difference(self._before, found).without(own)
         return Option("; ".join(map(str, changes)), changes, found.places, found.made_room, others)
 
-    def _smallest(self, most: int, change: Callable[[int], Change]) -> Option | None:
+    def _smallest(self, most: int, change: Callable[[int], ClusterChange]) -> Option | None:
         """The change with the smallest number from 1 to `most` that helps; None if `most` itself does not help."""
         if most < 1 or not self._helps(change(most)):
             return None

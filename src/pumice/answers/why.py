@@ -10,9 +10,9 @@ holds it back next. What is printed is made in `answer_text.py`.
 from msgspec.structs import replace
 
 from pumice.answers import job_rank, pod_quota, pods_not_made
-from pumice.answers.answer import Because, Headline, Link, Why
+from pumice.answers.answer import Because, ChainLink, Headline, Why
 from pumice.answers.can_ever_run import Fit, bounded
-from pumice.answers.changes import Change, Gone, make_all, merged
+from pumice.answers.changes import ClusterChange, Gone, make_all, merged
 from pumice.answers.closed_nodes import PASSING
 from pumice.answers.outcome_of_cycles import course
 from pumice.answers.placed_pods import gone_pod, of_pods, running
@@ -20,7 +20,7 @@ from pumice.answers.pod_changes import MakeGroup
 from pumice.answers.pods_to_come import is_promised, promise
 from pumice.answers.queue_admission import all_allowed
 from pumice.answers.queue_quota import largest_promises
-from pumice.answers.subject import Subject, Waiter, subject_of, tasks_of_job, waiter, who_waits
+from pumice.answers.subject import Subject, WaitingPart, subject_of, tasks_of_job, waiter, who_waits
 from pumice.answers.suspended_owners import resting
 from pumice.answers.trial_cluster import Capture, Look, TrialCluster, look
 from pumice.answers.why_blocked import Blocked
@@ -42,7 +42,7 @@ def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World
         return gone
     with TrialCluster(cluster) as trial:
         found = pods_not_made.find_or_promise(trial, subject)
-        return found if isinstance(found, Why) else Asked(cluster, policy, now, world, advise=advise).about(found)
+        return found if isinstance(found, Why) else AskedState(cluster, policy, now, world, advise=advise).about(found)
 
 
 def _never(fits: list[Fit], headline: Headline | None) -> str:
@@ -62,7 +62,7 @@ def expect(trial: TrialCluster, subject: Subject) -> None:
         promise(trial, job)
 
 
-class Asked:
+class AskedState:
     """The state about which questions are asked."""
 
     def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World, *, advise: bool = False) -> None:
@@ -113,7 +113,7 @@ class Asked:
             return next((each for each in instead if each.advice), found)
         return found
 
-    def _advised(self, subject: Subject, answer: Why, given: list[Change]) -> Why:
+    def _advised(self, subject: Subject, answer: Why, given: list[ClusterChange]) -> Why:
         """The answer with advice that begins with these changes, without those that the others make needless."""
         answered, then = answer, ""
         if given:
@@ -135,7 +135,7 @@ class Asked:
             answered = after
         return replace(answer, then=then)
 
-    def _needed(self, subject: Subject, changes: list[Change]) -> tuple[Change, ...]:
+    def _needed(self, subject: Subject, changes: list[ClusterChange]) -> tuple[ClusterChange, ...]:
         """These changes, which help together, without those that are not needed."""
         needed = changes
         for change in changes:
@@ -146,12 +146,12 @@ class Asked:
                 needed = without
         return tuple(needed)
 
-    def _are_allowed(self, changes: list[Change]) -> bool:
+    def _are_allowed(self, changes: list[ClusterChange]) -> bool:
         with TrialCluster(self._cluster) as trial:
             make_all(trial, changes)
             return all_allowed(trial)
 
-    def _with(self, subject: Subject, changes: list[Change]) -> Why | None:
+    def _with(self, subject: Subject, changes: list[ClusterChange]) -> Why | None:
         """How the subject stands with these changes, when nothing changes any more; None if it has started by then."""
         stands: list[Why] = []
         with TrialCluster(self._cluster) as trial:
@@ -175,7 +175,7 @@ class Asked:
 
     # -- subjects that wait
 
-    def _whole_gang(self, waits: Waiter) -> Waiter:
+    def _whole_gang(self, waits: WaitingPart) -> WaitingPart:
         """The whole gang of a pod whose gang has not started, since the pod waits for all of it; else the subject itself."""
         job = waits.job
         if job is None or job.group is None or job.is_ready or not self._policy.has_placer:
@@ -192,7 +192,7 @@ class Asked:
                 return pods_not_made.without_any(str(subject), refused)
             return self._waits_with(subject, self._whole_gang(waits), refused)
 
-    def _waits_with(self, subject: Subject, waits: Waiter, refused: Headline | None) -> Why:
+    def _waits_with(self, subject: Subject, waits: WaitingPart, refused: Headline | None) -> Why:
         name, blocked, fits = str(subject), list[Blocked](), list[Fit]()
 
         def capture(seen: Look) -> None:
@@ -217,7 +217,7 @@ class Asked:
         self._look(waits, capture, alone=False)
         return _blocked(name, blocked[-1])
 
-    def _look(self, waits: Waiter, capture: Capture, *, alone: bool) -> Decisions:
+    def _look(self, waits: WaitingPart, capture: Capture, *, alone: bool) -> Decisions:
         return look(self._cluster, self._policy, self._now, waits, capture, alone=alone, world=self._world)
 
     # -- subjects that do not wait
@@ -278,7 +278,7 @@ def _tasks(cluster: Cluster, subject: Subject) -> list[Task]:
     return tasks_of_job(cluster, subject.key)
 
 
-def room_being_made(cluster: Cluster, policy: Policy, decisions: Decisions, waits: Waiter) -> Headline | None:
+def room_being_made(cluster: Cluster, policy: Policy, decisions: Decisions, waits: WaitingPart) -> Headline | None:
     """The headline if the next cycle makes room for the subject, or for a part of it, or pods that are leaving free it; else None."""
     places = {place.task: place.node for place in decisions.pipelined if place.task in waits.members}
     profiles = policy.profiles.by_name if policy.profiles is not None else {}
@@ -309,7 +309,7 @@ def _is_same(one: Headline, other: Headline) -> bool:
     return one.because is not Because.POD_QUOTA and (one.because, one.short) == (other.because, other.short)
 
 
-def starts(decisions: Decisions, waits: Waiter) -> bool:
+def starts(decisions: Decisions, waits: WaitingPart) -> bool:
     """Whether any pod of the subject gets a node; for a PodGroup without pods, whether it is admitted."""
     if waits.tasks:
         return any(bind.task in waits.members for bind in decisions.binds)
@@ -323,10 +323,10 @@ def _blocked(name: str, blocked: Blocked) -> Why:
 
 
 def _room(name: str, room: Headline) -> Why:
-    return Why(name, "waits", room, chain=(Link("is room being made?", True, room.text),))
+    return Why(name, "waits", room, chain=(ChainLink("is room being made?", True, room.text),))
 
 
-def _starts(name: str, decisions: Decisions, waits: Waiter) -> Why:
+def _starts(name: str, decisions: Decisions, waits: WaitingPart) -> Why:
     places = [bind.node for bind in decisions.binds if bind.task in waits.members]
     if not places:
         return Why(name, "starts", text="the next cycle admits it; its controller then creates its pods")

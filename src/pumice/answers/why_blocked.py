@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from pumice.answers import closed_nodes, missing_room, pod_quota, queue_quota
-from pumice.answers.answer import Because, Headline, Link, Near
+from pumice.answers.answer import Because, ChainLink, Headline, Near
 from pumice.answers.changes import Gone, MakeQueue, OpenQueue
 from pumice.answers.missing_pods import never_made, pods_there, too_few
 from pumice.answers.missing_room import Missing
@@ -34,11 +34,11 @@ from pumice.scheduler.placement.pending_tasks import PendingTasks
 class Found(Struct, frozen=True):
     """A link of the chain, and a headline if this link holds the subject back."""
 
-    link: Link
+    link: ChainLink
     headline: Headline | None = None
 
 
-class Together(NamedTuple):
+class PodsTogether(NamedTuple):
     """Pods that must be in one HyperNode: those of a job, or of a part of it."""
 
     tasks: list[Task]
@@ -315,16 +315,16 @@ class Blocked:
         tree = self.session.topology.tree
         return min((each.tier for each in tree.all if each is not tree.root and each.tier > tier), default=None)
 
-    def _together(self, job: Job, tasks: list[Task], wanted: int) -> Together | None:
+    def _together(self, job: Job, tasks: list[Task], wanted: int) -> PodsTogether | None:
         """The pods that must be in one HyperNode: those of the job, or of its first sub-group that waits. None if there are none."""
         topology = self.session.topology
         if topology.is_plain(job):
             return None
         if (tier := topology.limit(job)) is not None:
-            return Together(tasks, max(wanted - job.ready_count, 1), tier)
+            return PodsTogether(tasks, max(wanted - job.ready_count, 1), tier)
         for part in job.subjobs:
             if (tier := topology.sub_limit(job, part)) is not None and part.pending:
-                return Together(part.pending, max(-part.ready_margin, 1), tier, part)
+                return PodsTogether(part.pending, max(-part.ready_margin, 1), tier, part)
         return None
 
     def _place_again(self, statement: Statement, tasks: list[Task]) -> None:
@@ -339,7 +339,7 @@ class Blocked:
         others = [task for task in self._in_order if task is not first] or [task for task in self.waiter.tasks if task is not first]
         return [first, *others]
 
-    def _domain(self, job: Job, evaluation: Evaluation, together: Together) -> HyperNode | None:
+    def _domain(self, job: Job, evaluation: Evaluation, together: PodsTogether) -> HyperNode | None:
         """The roomiest HyperNode that may hold the pods; the root if they may be anywhere, None if there is no HyperNode of such a tier."""
         tree, session = self.session.topology.tree, self.session
         asked = tree.root, Purpose.ALLOCATE
@@ -373,8 +373,8 @@ ENDS = frozenset(
 
 
 def _yes(question: str, answer: str) -> Found:
-    return Found(Link(question, True, answer))
+    return Found(ChainLink(question, True, answer))
 
 
 def _no(question: str, headline: Headline) -> Found:
-    return Found(Link(question, False, headline.text, headline.needed, headline.available, headline.short), headline)
+    return Found(ChainLink(question, False, headline.text, headline.needed, headline.available, headline.short), headline)

@@ -179,7 +179,7 @@ class DerivedAttribute(Wire, frozen=True):
     expression: str
 
 
-class Asked(Wire, frozen=True, kw_only=True):
+class DeviceCriteria(Wire, frozen=True, kw_only=True):
     """What all forms of a request say of the devices."""
 
     allocation_mode: str | None = None
@@ -189,13 +189,13 @@ class Asked(Wire, frozen=True, kw_only=True):
     capacity: CapacityRequests | None = None
 
 
-class ExactRequest(Asked, frozen=True):
+class ExactRequest(DeviceCriteria, frozen=True):
     device_class_name: str
     admin_access: bool | None = None
     derived_attributes: list[DerivedAttribute] | None = None
 
 
-class SubRequest(Asked, frozen=True):
+class SubRequest(DeviceCriteria, frozen=True):
     """One of several alternatives for a request, of which the first that can be allocated is taken."""
 
     name: str
@@ -203,7 +203,7 @@ class SubRequest(Asked, frozen=True):
     derived_attributes: list[DerivedAttribute] | None = None
 
 
-class DeviceRequest(Asked, frozen=True):
+class DeviceRequest(DeviceCriteria, frozen=True):
     name: str
     first_available: list[SubRequest] | None = None
     exactly: ExactRequest | None = None

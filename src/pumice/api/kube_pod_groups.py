@@ -8,13 +8,13 @@ from pumice.api.meta import Condition, Int, Metadata, Wire
 from pumice.api.pod import PodResourceClaim, PodResourceClaimStatus, Present
 
 
-class Gang(Wire, frozen=True):
+class GangSchedulingPolicy(Wire, frozen=True):
     min_count: Int = 1
 
 
-class Policy(Wire, frozen=True):
+class PodGroupSchedulingPolicy(Wire, frozen=True):
     basic: Present | None = None
-    gang: Gang | None = None
+    gang: GangSchedulingPolicy | None = None
 
 
 class CompositeGang(Wire, frozen=True):
@@ -51,7 +51,7 @@ class _Spec(Wire, frozen=True):
 
 
 class NativeGroupSpec(_Spec, frozen=True):
-    scheduling_policy: Policy = Policy()
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     resource_claims: list[PodResourceClaim] | None = None
 
 

@@ -42,7 +42,7 @@ class ConfigText(Struct):
     key: str = ""  #: the key of the ConfigMap that holds it
 
 
-class Manifest(Struct, frozen=True):
+class WorkloadManifest(Struct, frozen=True):
     """An object from which controllers create pods."""
 
     obj: dict[str, Any]
@@ -59,8 +59,8 @@ class Objects(Struct):
 
     items: list[tuple[str, Wire]] = field(default_factory=list)
     configurations: list[ConfigText] = field(default_factory=list)
-    workloads: list[Manifest] = field(default_factory=list)
-    gangs: list[Manifest] = field(default_factory=list)  #: objects that mean a gang (`api/gang_dialects.py`)
+    workloads: list[WorkloadManifest] = field(default_factory=list)
+    gangs: list[WorkloadManifest] = field(default_factory=list)  #: objects that mean a gang (`api/gang_dialects.py`)
     groups: set[str] = field(default_factory=set)  #: the API groups of the objects, such as kube-batch's
     faults: list[InputError] = field(default_factory=list)  #: why objects could not be read
     namespace: str = "default"  #: of objects that state none
@@ -253,7 +253,7 @@ def _read_workload(value: dict[str, Any], where: str, objects: Objects) -> None:
     if not meta.get("uid"):
         objects.groups.add(group_of(value["apiVersion"]))
     kept = objects.gangs if (group_of(value["apiVersion"]), value["kind"]) in GANGS else objects.workloads
-    kept.append(Manifest(value | {"metadata": {"namespace": objects.namespace} | meta}, where))
+    kept.append(WorkloadManifest(value | {"metadata": {"namespace": objects.namespace} | meta}, where))
 
 
 def _take(kind: str, api_version: str, item: Any, where: str, number: int, objects: Objects, error: Any) -> None:

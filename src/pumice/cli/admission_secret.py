@@ -15,7 +15,7 @@ from pumice.client.access import Access
 from pumice.client.client import Client
 from pumice.client.failures import KubeError
 from pumice.client.resolve_access import find
-from pumice.controllers.admission.webhooks import SERVICE, Caller
+from pumice.controllers.admission.webhooks import SERVICE, ClientConfig
 from pumice.live.clock import WallClock
 from pumice.live.log_format import set_up
 from pumice.live.webhooks.server import UNRENEWED_DAYS, ClusterSecret
@@ -30,11 +30,11 @@ def admission_secret(service: str, namespace: str, secret: str, kubeconfig: str)
     """Make the Secret of the webhooks' certificates (ca.crt, tls.crt, tls.key), where there is none."""
     set_up("text", 0)
     try:
-        asyncio.run(_ensure(find(kubeconfig), Caller(namespace, service), secret))
+        asyncio.run(_ensure(find(kubeconfig), ClientConfig(namespace, service), secret))
     except KubeError as error:
         sys.exit(f"the API server refused: {error}")
 
 
-async def _ensure(access: Access, caller: Caller, secret: str) -> None:
+async def _ensure(access: Access, config: ClientConfig, secret: str) -> None:
     async with Client(access) as client:
-        await ClusterSecret(client, ObjectRef(secret, caller.namespace), caller.service_hosts, WallClock(), UNRENEWED_DAYS).ensure()
+        await ClusterSecret(client, ObjectRef(secret, config.namespace), config.service_hosts, WallClock(), UNRENEWED_DAYS).ensure()

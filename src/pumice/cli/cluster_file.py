@@ -13,7 +13,7 @@ from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations
 from pumice.cluster.apiserver import StatusError
 
 
-class Given(NamedTuple):
+class FileObject(NamedTuple):
     """One object of a file."""
 
     obj: Object
@@ -50,7 +50,7 @@ def _steps(field: str) -> Iterator[str | int]:
 class ClusterFile(NamedTuple):
     """The objects and the configurations of a file, in its order."""
 
-    objects: list[Given]
+    objects: list[FileObject]
     configurations: list[ConfigText]
 
 
@@ -68,7 +68,7 @@ def read_cluster_file(path: str) -> ClusterFile:
     return read
 
 
-def _objects(document: yaml.Document, value: Any, path: tuple[str | int, ...]) -> Iterator[Given]:
+def _objects(document: yaml.Document, value: Any, path: tuple[str | int, ...]) -> Iterator[FileObject]:
     if isinstance(value, dict) and isinstance(value.get("items"), list):
         for number, item in enumerate(value["items"]):
             yield from _objects(document, item, (*path, "items", number))
@@ -79,4 +79,4 @@ def _objects(document: yaml.Document, value: Any, path: tuple[str | int, ...]) -
     for field in ("name", "namespace"):
         if not isinstance(value["metadata"].get(field, ""), str):
             raise document.error("is to be a string", (*path, "metadata", field))
-    yield Given(value, document, path)
+    yield FileObject(value, document, path)

@@ -8,11 +8,11 @@ import click
 from pumice.api import did_you_mean
 from pumice.cli.tables import complain, print_table, say
 from pumice.simulate.compare_report import compare_report, with_interval
-from pumice.simulate.lower_bounds import Bounds
+from pumice.simulate.lower_bounds import LowerBounds
 from pumice.simulate.measure_units import MEANINGS
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policy_comparison import ComparedRun, compare as play, table
-from pumice.simulate.result_conditions import Measured, condition_of
+from pumice.simulate.result_conditions import ResultNumber, condition_of
 from pumice.simulate.result_sentences import change, of_bounds, of_left, of_policies
 from pumice.simulate.scenario import Summary
 from pumice.text_table import columns
@@ -62,7 +62,7 @@ def compare(
     conditions = [condition_of(text) for text in asserted]
     run = kind_of_run(whole)
     works = [run(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)]
-    bounds: dict[int, Bounds] = {}
+    bounds: dict[int, LowerBounds] = {}
     summaries = play(works, out, processes, lambda work: say(f"{work.policy}, seed {work.seed}: done", err=True), dask, bounds)
     rows = table(summaries)
     below = [*of_left(summaries), *of_bounds(summaries, bounds)]
@@ -84,7 +84,7 @@ def compare(
     return failed
 
 
-def _found(measured: Measured, summary: Summary) -> str:
+def _found(measured: ResultNumber, summary: Summary) -> str:
     """The value, or why there is none."""
     if measured.queue and measured.queue not in summary["queues"]:
         return f'no job came to queue "{measured.queue}"{did_you_mean(measured.queue, summary["queues"])}'

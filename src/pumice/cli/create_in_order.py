@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from pumice.api import Object, did_you_mean, name_of
-from pumice.cli.cluster_file import Given
+from pumice.cli.cluster_file import FileObject
 from pumice.cluster.apiserver import PatchRequest, StatusError, WriteOptions
 from pumice.cluster.control_plane import ControlPlane
 
@@ -47,12 +47,12 @@ def _depth(name: Any, parents: dict[Any, Any]) -> int:
     return len(above)
 
 
-def create(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], None]) -> list[tuple[Object, str]]:
+def create(plane: ControlPlane, objects: Iterable[FileObject], tell: Callable[[str], None]) -> list[tuple[Object, str]]:
     """Create the objects. Returns each with its outcome in a few words, such as "created". Raises InputError."""
     return list(_each(plane, objects, tell))
 
 
-def _each(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], None]) -> Iterator[tuple[Object, str]]:
+def _each(plane: ControlPlane, objects: Iterable[FileObject], tell: Callable[[str], None]) -> Iterator[tuple[Object, str]]:
     settled = False
     for one in in_order(objects, lambda one: one.obj):
         if not settled and rank(one.obj["kind"]) == REST:
@@ -83,7 +83,7 @@ def _written(plane: ControlPlane, obj: Object, options: WriteOptions) -> str:
     return "exists" if plane.store.patch(kind, name, PatchRequest("merge", wanted), options=options) == before else "configured"
 
 
-def _refuse_unknown(plane: ControlPlane, one: Given) -> None:
+def _refuse_unknown(plane: ControlPlane, one: FileObject) -> None:
     api_version, name = one.obj["apiVersion"], one.obj["kind"]
     if plane.store.kinds.of_object(api_version, name) is None:
         known = [kind.kind for kind in plane.store.kinds if kind.api_version == api_version]

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from pumice.answers.answer_text import defragmentation
-from pumice.answers.defrag import Defrag, Step, defrag as plan_of
+from pumice.answers.defrag import Defrag, EmptiedNode, defrag as plan_of
 from pumice.api import InputError, did_you_mean, duration
 from pumice.api.kinds import NODES, PODS, ObjectRef
 from pumice.api.plural import counted
@@ -123,7 +123,7 @@ class _Execution:
             for name in self._cordoned:
                 await self._cordon(name, False)
 
-    async def _carry_out(self, step: Step) -> None:
+    async def _carry_out(self, step: EmptiedNode) -> None:
         uids = {move.pod: self._uids[move.pod] for move in step.moves}
         pods = await _pods(self._client, uids)
         self._look_at(step, uids, {pod["metadata"]["uid"]: pod for pod in pods})
@@ -141,7 +141,7 @@ class _Execution:
         await self._until_all_run(uids, known, before)
 
     @staticmethod
-    def _look_at(step: Step, uids: dict[str, str], there: dict[str, Any]) -> None:
+    def _look_at(step: EmptiedNode, uids: dict[str, str], there: dict[str, Any]) -> None:
         """Whether the pods to be moved are where they were."""
         for name, uid in uids.items():
             pod = there.get(uid)

@@ -39,7 +39,7 @@ from pumice.live.log_format import set_up
 from pumice.live.scheduler.canary_share import CanaryShare, share_of
 from pumice.live.scheduler.hash_ring import Ring, numbered
 from pumice.live.scheduler.options import Options, Sharding
-from pumice.live.scheduler.scheduler_replica import Beside, Replica, SchedulerSettings, Waiting, nothing_beside, nothing_waiting
+from pumice.live.scheduler.scheduler_replica import Beside, Replica, SchedulerSettings, WhileWaiting, nothing_beside, nothing_waiting
 from pumice.scheduler.config import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.feature_gates import DEFAULT as DEFAULT_RELEASE, GATES, MINORS
@@ -244,7 +244,7 @@ def page_at(flags: Mapping[str, Any]) -> Beside:
     return lambda scheduler, client: PageServer(scheduler, address, readers=Readers(client), tls=tls, **past)
 
 
-def waiting_page_at(flags: Mapping[str, Any]) -> Waiting:
+def waiting_page_at(flags: Mapping[str, Any]) -> WhileWaiting:
     """What is at the page's address while another replica leads."""
     address, namespace = flags["page_address"], lock_namespace(flags)
     if not address:

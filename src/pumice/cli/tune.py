@@ -64,7 +64,7 @@ def tune(
     """Look for a configuration that would have served a workload better, and check it on days that were held back."""
     from pumice.simulate.tune import summary
     from pumice.simulate.tune.advice import Adviser
-    from pumice.simulate.tune.days import Setting
+    from pumice.simulate.tune.days import SearchSetting
     from pumice.simulate.tune.goal import goal_of
     from pumice.simulate.tune.results import TrialResults
     from pumice.simulate.tune.space import Space
@@ -75,7 +75,7 @@ def tune(
         say(warning, err=True)
     space = Space(text, where, plugins(plugins_dir), actions(plugins_dir))
     digest = digest_of((workload, cluster), (plugins_dir,), "") if out is not None else ""
-    setting, period_s = Setting(workload, cluster, nodes, kill_at_estimate, plugins_dir, digest), _period(period)
+    setting, period_s = SearchSetting(workload, cluster, nodes, kill_at_estimate, plugins_dir, digest), _period(period)
     try:
         with Crew(processes, dask) as crew:
             results = TrialResults(crew, out, resume=resume, played=lambda count: say(f"simulation {count}: done", err=True))

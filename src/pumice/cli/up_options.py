@@ -9,7 +9,7 @@ import msgspec
 from pumice.api import Object
 from pumice.api.files import file_text
 from pumice.api.manifests import ConfigText
-from pumice.cli.cluster_file import Given, read_cluster_file
+from pumice.cli.cluster_file import FileObject, read_cluster_file
 from pumice.cli.inputs import release_of
 from pumice.cli.tables import say
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
@@ -25,8 +25,8 @@ class UpRequest(msgspec.Struct, frozen=True):
     policy: Policy
     stages: Stages
     nodes: Sequence[Object] = ()  #: nodes of pools that exist from the start
-    given: Sequence[Given] = ()  #: objects from files that exist from the start
-    submitted: Sequence[Given] = ()  #: objects to create once all parts are up
+    given: Sequence[FileObject] = ()  #: objects from files that exist from the start
+    submitted: Sequence[FileObject] = ()  #: objects to create once all parts are up
     conf: Sequence[Path] = ()  #: the files that `load` reads
     load: Callable[[], Policy] | None = None  #: reads the policy anew. Raises InputError
     configured: str = "the built-in one"  #: where the policy comes from, in words

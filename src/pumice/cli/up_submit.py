@@ -11,7 +11,7 @@ import click
 from pumice.api import Object, name_of, namespace_of, status_of, uid_of
 from pumice.api.json_objects import owners_of
 from pumice.api.plural import counted
-from pumice.cli.cluster_file import Given
+from pumice.cli.cluster_file import FileObject
 from pumice.cli.create_in_order import create
 from pumice.cluster.apiserver import Store
 from pumice.cluster.apiserver.tables.table import table
@@ -30,7 +30,7 @@ WHY_NOT = ("events", "events")
 class Submitted:
     """The objects of a file in the cluster, and the pods that were created since."""
 
-    def __init__(self, plane: ControlPlane, objects: Sequence[Given], tell: Callable[[str], None]) -> None:
+    def __init__(self, plane: ControlPlane, objects: Sequence[FileObject], tell: Callable[[str], None]) -> None:
         self._store = plane.store
         before = {uid_of(pod) for pod in self._store.all("pods")}
         made = create(plane, objects, tell)
@@ -61,7 +61,7 @@ class Submitted:
                 yield self._store.find(kind.resource, obj["metadata"].get("namespace", "default"), name_of(obj))
 
 
-async def submit(plane: ControlPlane, given: Sequence[Given], say: Callable[[str], None], ended: asyncio.Event) -> int:
+async def submit(plane: ControlPlane, given: Sequence[FileObject], say: Callable[[str], None], ended: asyncio.Event) -> int:
     """Create the objects, wait for their pods and show the outcome. Returns the exit code, 1 if not all pods run. Raises InputError."""
     submitted = Submitted(plane, given, say)
     runs = await _until_they_run(submitted, ended)

@@ -54,25 +54,25 @@ def _entries(files: Iterable[Path]) -> Iterator[Entry]:
     return (entry for given in files for path in files_of(given, warn) for entry in entries(path, warn))
 
 
-class Part(NamedTuple):
+class UsagePart(NamedTuple):
     since: float
     recorded_s: float  #: how much of this time is recorded
     accounts: dict[Group, UsageAccount]
 
 
-def _parts(totals: UsageTotals, taken: Iterable[Entry], length_s: float) -> Iterator[Part]:
+def _parts(totals: UsageTotals, taken: Iterable[Entry], length_s: float) -> Iterator[UsagePart]:
     """The accounts of each period of this length, beginning with the one of the first entry."""
     since = begin = last = -inf
     for entry in taken:
         if since == -inf and length_s < inf:
             since, begin = entry.at // length_s * length_s, entry.at
         while entry.at >= since + length_s:
-            yield Part(since, since + length_s - begin, totals.cut(since + length_s))
+            yield UsagePart(since, since + length_s - begin, totals.cut(since + length_s))
             since = begin = since + length_s
         totals.take(entry)
         last = entry.at
     totals.close()
-    yield Part(since, last - begin, totals.accounts)
+    yield UsagePart(since, last - begin, totals.accounts)
 
 
 def _fields(text: str) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def _month(text: str) -> tuple[float, float]:
     return datetime(year, month, 1, tzinfo=UTC).timestamp(), datetime(*after, 1, tzinfo=UTC).timestamp()
 
 
-def _sums(by: tuple[str, ...], parts: list[Part], *, dated: bool) -> tuple[list[str], list[list[str]]]:
+def _sums(by: tuple[str, ...], parts: list[UsagePart], *, dated: bool) -> tuple[list[str], list[list[str]]]:
     """The head and the rows of the table of sums, without columns that are all zero. `dated`: with the begin of each period."""
     accounts = [(part, group, account) for part in parts for group, account in sorted(part.accounts.items())]
     kinds = ("got", "deserved", "lent", "borrowed") if by == ("queue",) else ("got",)

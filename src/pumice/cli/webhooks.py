@@ -14,7 +14,7 @@ from pumice.cli.go_flags import SPELLINGS, GoCommand, switch
 from pumice.cli.replica_flags import access_of, options, tell_of
 from pumice.client.failures import KubeError
 from pumice.controllers import admission
-from pumice.controllers.admission.webhooks import HOOKS, Caller, Webhook
+from pumice.controllers.admission.webhooks import HOOKS, ClientConfig, OwnWebhook
 from pumice.live.log_format import set_up
 from pumice.live.webhooks.server import WebhookReplica, WebhookSettings
 
@@ -64,11 +64,11 @@ def webhooks(**flags: Any) -> None:
 
 
 def settings_of(flags: dict[str, Any]) -> WebhookSettings:
-    caller = Caller(flags["webhook_namespace"], flags["webhook_service_name"], flags["webhook_url"])
+    config = ClientConfig(flags["webhook_namespace"], flags["webhook_service_name"], flags["webhook_url"])
     given = (flags["tls_cert_file"], flags["tls_private_key_file"], flags["ca_cert_file"])
     if any(given) and not all(given):
         raise InputError("certificate, key and authority are given together or not at all", where="--tls-cert-file")
-    if not all(given) and not (caller.known and caller.namespace):
+    if not all(given) and not (config.known and config.namespace):
         raise InputError(
             "is missing: certificates of our own are kept there, and made for --webhook-service-name; or give --tls-cert-file",
             where="--webhook-namespace",
@@ -77,14 +77,14 @@ def settings_of(flags: dict[str, Any]) -> WebhookSettings:
         hooks=hooks_of(flags["enabled_admission"]),
         rules=lambda: rules_of(flags),
         address=(flags["listen_address"], flags["port"]),
-        caller=caller,
+        client_config=config,
         files=given if all(given) else None,
         secret=flags["admission_secret"],
         qps=flags["kube_api_qps"],
         burst=flags["kube_api_burst"],
         healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
         scheduler=_url(flags["scheduler_url"]),
-        hosts=_hosts(caller),
+        hosts=_hosts(config),
     )
 
 
@@ -94,7 +94,7 @@ def _url(text: str) -> str:
     return text.rstrip("/")
 
 
-def hooks_of(text: str) -> tuple[Webhook, ...]:
+def hooks_of(text: str) -> tuple[OwnWebhook, ...]:
     """The webhooks at the paths in the text. An unknown path is logged and skipped, as a newer chart may have it; one that looks misspelt
     raises InputError."""
     paths = dict.fromkeys(path.strip() for path in text.split(",") if path.strip())
@@ -107,10 +107,10 @@ def hooks_of(text: str) -> tuple[Webhook, ...]:
     return tuple(HOOKS[path] for path in paths if path in HOOKS)
 
 
-def _hosts(caller: Caller) -> tuple[str, ...]:
-    if caller.url:
-        return (urlsplit(caller.url).hostname or caller.url,)
-    return caller.service_hosts
+def _hosts(config: ClientConfig) -> tuple[str, ...]:
+    if config.url:
+        return (urlsplit(config.url).hostname or config.url,)
+    return config.service_hosts
 
 
 def rules_of(flags: dict[str, Any]) -> admission.Settings:

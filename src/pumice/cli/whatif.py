@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pumice.answers import compare, whatif as whatif_of
 from pumice.answers.answer_text import differences, options
-from pumice.answers.changes import Change, make_all
+from pumice.answers.changes import ClusterChange, make_all
 from pumice.answers.completed_objects import newcomers
 from pumice.answers.request_changes import Drain, MoreObjects, QueueField
 from pumice.answers.subject import called
@@ -59,7 +59,7 @@ def whatif(
     if not (submitted or drained or fields or inputs.conf):
         raise click.UsageError("say what is asked: a subject such as job/NAME, or changes with --submit, --drain, --queue or --conf")
     cluster, policy = load(replace(given, conf=None), moment)
-    changes: list[Change] = [Drain(name.removeprefix("node/")) for name in drained] + [QueueField.read(text) for text in fields]
+    changes: list[ClusterChange] = [Drain(name.removeprefix("node/")) for name in drained] + [QueueField.read(text) for text in fields]
     if submitted:
         changes.append(MoreObjects(tuple(newcomers(replace(given, files=submitted, from_cluster=False).read(moment).items, cluster))))
     difference = compare(cluster, policy, moment, changes, _other(given, moment), HttpWorld())

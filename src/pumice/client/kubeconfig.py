@@ -1,8 +1,8 @@
 """Kubeconfig files: they are read and merged, and one context is chosen.
 
 KUBECONFIG may name several files: the first file that has a current-context, or an entry of a name, decides; entries are never mixed.
-Files named there may be missing, a file named by a flag may not. Paths inside a file are relative to its folder. The result is `Chosen`,
-from which `resolve_access` makes an `Access`; an error is an InputError with file, line, context and field.
+Files named there may be missing, a file named by a flag may not. Paths inside a file are relative to its folder. The result is
+`ChosenContext`, from which `resolve_access` makes an `Access`; an error is an InputError with file, line, context and field.
 """
 
 import os
@@ -78,7 +78,7 @@ class _File(msgspec.Struct):
 T = TypeVar("T")
 
 
-class Entry(msgspec.Struct):
+class KubeconfigEntry(msgspec.Struct):
     """One entry of a kubeconfig, and where it was found."""
 
     value: Any
@@ -94,13 +94,13 @@ class Entry(msgspec.Struct):
         return self.document.error(message, (*self.path, *field), self.subject)
 
 
-class Chosen(msgspec.Struct):
+class ChosenContext(msgspec.Struct):
     """The context that is used, with the cluster and the user that it names."""
 
     name: str
     context: ContextEntry
-    cluster: Entry
-    user: Entry | None  #: None: the context names no user
+    cluster: KubeconfigEntry
+    user: KubeconfigEntry | None  #: None: the context names no user
 
 
 def files(explicit: str, environ: dict[str, str]) -> list[Path]:
@@ -120,15 +120,15 @@ class Kubeconfig:
     """Several files merged into one: entries by name; the first file with an entry of a name decides."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        self.clusters: dict[str, Entry] = {}
-        self.users: dict[str, Entry] = {}
-        self.contexts: dict[str, Entry] = {}
+        self.clusters: dict[str, KubeconfigEntry] = {}
+        self.users: dict[str, KubeconfigEntry] = {}
+        self.contexts: dict[str, KubeconfigEntry] = {}
         self.current = ""
         self.where = ""
         for path in paths:
             self._add(path)
 
-    def choose(self, context: str = "") -> Chosen:
+    def choose(self, context: str = "") -> ChosenContext:
         """The named context, or the current one. Raises InputError."""
         name = context or self.current
         if not name:
@@ -141,9 +141,9 @@ class Kubeconfig:
         cluster = self._named(entry, "cluster", value.cluster, self.clusters)
         if cluster is None:
             raise entry.error("names no cluster", "cluster")
-        return Chosen(name, value, cluster, self._named(entry, "user", value.user, self.users))
+        return ChosenContext(name, value, cluster, self._named(entry, "user", value.user, self.users))
 
-    def _named(self, context: Entry, field: str, name: str, known: dict[str, Entry]) -> Entry | None:
+    def _named(self, context: KubeconfigEntry, field: str, name: str, known: dict[str, KubeconfigEntry]) -> KubeconfigEntry | None:
         if not name:
             return None
         found = known.get(name)
@@ -158,12 +158,12 @@ class Kubeconfig:
             read = _converted(document)
             self.current = self.current or read.current_context or ""
             for index, cluster in enumerate(read.clusters or ()):
-                entry = Entry(cluster.cluster, document, ("clusters", index, "cluster"), f"cluster {cluster.name}")
+                entry = KubeconfigEntry(cluster.cluster, document, ("clusters", index, "cluster"), f"cluster {cluster.name}")
                 self.clusters.setdefault(cluster.name, entry)
             for index, user in enumerate(read.users or ()):
-                self.users.setdefault(user.name, Entry(user.user, document, ("users", index, "user"), f"user {user.name}"))
+                self.users.setdefault(user.name, KubeconfigEntry(user.user, document, ("users", index, "user"), f"user {user.name}"))
             for index, context in enumerate(read.contexts or ()):
-                entry = Entry(context.context, document, ("contexts", index, "context"), f"context {context.name}")
+                entry = KubeconfigEntry(context.context, document, ("contexts", index, "context"), f"context {context.name}")
                 self.contexts.setdefault(context.name, entry)
 
 

@@ -19,7 +19,7 @@ from pumice.api.files import file_bytes
 from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, TokenFile, TrustSource
 from pumice.client.exec_credentials import EXEC_VERSIONS, ExecPlugin
 from pumice.client.in_cluster_config import SERVICE_ACCOUNT, in_cluster
-from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files
+from pumice.client.kubeconfig import ChosenContext, ClusterEntry, Kubeconfig, KubeconfigEntry, UserEntry, files
 from pumice.client.proxy_environment import from_environment
 from pumice.client.renewed_files import RenewedFiles
 from pumice.client.tls import KeyPair, Trust, authority_file, usable
@@ -50,7 +50,7 @@ def find(
 
 
 def from_context(
-    chosen: Chosen,
+    chosen: ChosenContext,
     *,
     master: str = "",
     environ: Mapping[str, str] = os.environ,
@@ -69,12 +69,12 @@ def from_context(
     )
 
 
-def _cluster(entry: Entry) -> ClusterEntry:
+def _cluster(entry: KubeconfigEntry) -> ClusterEntry:
     value: ClusterEntry = entry.value
     return value
 
 
-def _cluster_server(entry: Entry, cluster: ClusterEntry) -> str:
+def _cluster_server(entry: KubeconfigEntry, cluster: ClusterEntry) -> str:
     if not cluster.server:
         raise entry.error("is empty; write the API server's URL", "server")
     try:
@@ -91,21 +91,21 @@ def _server(url: str, where: str) -> str:
     return url.rstrip("/")
 
 
-def _trust_source(entry: Entry, cluster: ClusterEntry, clock: TimeSource) -> TrustSource:
+def _trust_source(entry: KubeconfigEntry, cluster: ClusterEntry, clock: TimeSource) -> TrustSource:
     read = partial(_trust, entry, cluster)
     if cluster.certificate_authority and not cluster.certificate_authority_data:
         return authority_file(entry.folder / cluster.certificate_authority, read, clock)
     return read()
 
 
-def _trust(entry: Entry, cluster: ClusterEntry) -> Trust:
+def _trust(entry: KubeconfigEntry, cluster: ClusterEntry) -> Trust:
     authority = _material(entry, cluster.certificate_authority, cluster.certificate_authority_data, "certificate-authority")
     if cluster.insecure_skip_tls_verify and authority:
         raise entry.error("has no sense together with a certificate authority; remove one of them", "insecure-skip-tls-verify")
     return Trust(authority, cluster.tls_server_name, cluster.insecure_skip_tls_verify)
 
 
-def _proxy(entry: Entry, cluster: ClusterEntry, server: str, environ: Mapping[str, str]) -> str:
+def _proxy(entry: KubeconfigEntry, cluster: ClusterEntry, server: str, environ: Mapping[str, str]) -> str:
     if not cluster.proxy_url:
         return from_environment(server, environ)
     if urlsplit(cluster.proxy_url).scheme not in ("http", "https"):
@@ -113,7 +113,7 @@ def _proxy(entry: Entry, cluster: ClusterEntry, server: str, environ: Mapping[st
     return cluster.proxy_url
 
 
-def _material(entry: Entry, path: str, data: str, field: str) -> bytes:
+def _material(entry: KubeconfigEntry, path: str, data: str, field: str) -> bytes:
     """The key material from the field's data, else from the file that the field names, as in kubectl. Raises InputError."""
     if data:
         try:
@@ -128,7 +128,7 @@ def _material(entry: Entry, path: str, data: str, field: str) -> bytes:
         raise entry.error(f'"{path}" {error.message}', field) from None
 
 
-def _credentials(chosen: Chosen, clock: TimeSource, wall: TimeSource) -> Credentials:
+def _credentials(chosen: ChosenContext, clock: TimeSource, wall: TimeSource) -> Credentials:
     entry = chosen.user
     if entry is None:
         return Fixed()
@@ -149,14 +149,14 @@ def _credentials(chosen: Chosen, clock: TimeSource, wall: TimeSource) -> Credent
     return Fixed("", keys)
 
 
-def _token_file(entry: Entry, user: UserEntry, clock: TimeSource, keys: Keys | None) -> TokenFile:
+def _token_file(entry: KubeconfigEntry, user: UserEntry, clock: TimeSource, keys: Keys | None) -> TokenFile:
     path = entry.folder / user.token_file
     if not path.is_file():
         raise entry.error(f'"{user.token_file}" is not a file', "tokenFile")
     return TokenFile(path, clock, keys)
 
 
-def _keys(entry: Entry, user: UserEntry, clock: TimeSource) -> Keys | None:
+def _keys(entry: KubeconfigEntry, user: UserEntry, clock: TimeSource) -> Keys | None:
     """The source of the client certificate: a fixed pair, or files that may be renewed; None if the user has no certificate."""
     pair = _key_pair(entry, user)
     named = ((user.client_certificate, user.client_certificate_data), (user.client_key, user.client_key_data))
@@ -166,7 +166,7 @@ def _keys(entry: Entry, user: UserEntry, clock: TimeSource) -> Keys | None:
     return RenewedFiles("client certificate", paths, lambda: _key_pair(entry, user) or pair, usable, clock)
 
 
-def _key_pair(entry: Entry, user: UserEntry) -> KeyPair | None:
+def _key_pair(entry: KubeconfigEntry, user: UserEntry) -> KeyPair | None:
     certificate = _material(entry, user.client_certificate, user.client_certificate_data, "client-certificate")
     key = _material(entry, user.client_key, user.client_key_data, "client-key")
     if bool(certificate) != bool(key):
@@ -175,7 +175,7 @@ def _key_pair(entry: Entry, user: UserEntry) -> KeyPair | None:
     return KeyPair(certificate, key, source=f"{entry.document.where}: {entry.subject}") if certificate else None
 
 
-def _plugin(chosen: Chosen, entry: Entry, user: UserEntry, wall: TimeSource) -> ExecPlugin:
+def _plugin(chosen: ChosenContext, entry: KubeconfigEntry, user: UserEntry, wall: TimeSource) -> ExecPlugin:
     spec = user.exec
     assert spec is not None
     if spec.api_version not in EXEC_VERSIONS:
@@ -187,7 +187,7 @@ def _plugin(chosen: Chosen, entry: Entry, user: UserEntry, wall: TimeSource) -> 
     return ExecPlugin(spec, where=where, subject=entry.subject, folder=entry.folder, cluster=info, wall=wall)
 
 
-def _cluster_info(entry: Entry) -> dict[str, object]:
+def _cluster_info(entry: KubeconfigEntry) -> dict[str, object]:
     """The information on the cluster for an exec plugin; certificates are given as data."""
     cluster = _cluster(entry)
     authority = _material(entry, cluster.certificate_authority, cluster.certificate_authority_data, "certificate-authority")
@@ -203,7 +203,7 @@ def _cluster_info(entry: Entry) -> dict[str, object]:
     return {key: value for key, value in fields.items() if value}
 
 
-def _impersonation(entry: Entry | None) -> tuple[tuple[str, str], ...]:
+def _impersonation(entry: KubeconfigEntry | None) -> tuple[tuple[str, str], ...]:
     if entry is None:
         return ()
     user: UserEntry = entry.value

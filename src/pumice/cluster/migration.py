@@ -21,7 +21,7 @@ from pumice.api.quantity import quantity
 from pumice.api.resource_quota import pod_usage, times
 from pumice.api.structs import KINDS, convert
 from pumice.controllers.in_memory import Memory
-from pumice.controllers.volcano.foreign_gangs import COMPOSITE, Gang, gang_of, group_spec, marks, number
+from pumice.controllers.volcano.foreign_gangs import COMPOSITE, ForeignGang, gang_of, group_spec, marks, number
 
 SOURCES = (NATIVE_POD_GROUP, COMPOSITE, WORKLOADS.name, COSCHEDULING_POD_GROUPS.name)
 COSCHEDULING_LABEL = BY_NAME[COSCHEDULING_POD_GROUPS.name].group_label
@@ -170,7 +170,7 @@ def _member_of(group: Object) -> Object:
     return {"metadata": meta | {"labels": {COSCHEDULING_LABEL: name_of(group)}}}
 
 
-def _make(gang: Gang, pod: Object | None, made: dict[tuple[str, str], Object]) -> None:
+def _make(gang: ForeignGang, pod: Object | None, made: dict[tuple[str, str], Object]) -> None:
     """Make Volcano's PodGroup of a gang, once."""
     owner = gang.owner
     assert owner is not None

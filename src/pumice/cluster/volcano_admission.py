@@ -9,15 +9,15 @@ from pumice.cluster.apiserver import AdmissionAttributes, StatusError
 from pumice.cluster.apiserver.admission.webhooks import Verdict
 from pumice.cluster.store_lister import StoreLister
 from pumice.controllers import admission
-from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller, configuration
+from pumice.controllers.admission.webhooks import HOOKS, SERVICE, ClientConfig, configuration
 
 
 def serve_volcano_admission(lister: StoreLister, settings: admission.Settings = admission.DEFAULTS) -> None:
     """Answer the calls of Volcano's webhooks in this process, and create the configurations that make them, if they are missing."""
-    store, caller = lister.store, Caller("volcano-system", SERVICE)
-    store.webhooks.services[(caller.namespace, caller.service)] = partial(_volcano_admission, lister, settings)
+    store, config = lister.store, ClientConfig("volcano-system", SERVICE)
+    store.webhooks.services[(config.namespace, config.service)] = partial(_volcano_admission, lister, settings)
     for hook in HOOKS.values():
-        made = configuration(hook, caller, b"")
+        made = configuration(hook, config, b"")
         if store.find(hook.resource.resource, "", made["metadata"]["name"]) is None:
             store.create(hook.resource.resource, made)
 

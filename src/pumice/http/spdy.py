@@ -34,7 +34,7 @@ def _counted(text: bytes) -> bytes:
 DICTIONARY = b"".join(_counted(word.replace("_", " ").encode()) for word in _WORDS.split()) + _TEXT.encode()
 
 
-class BadFrame(Exception):
+class BadSpdyFrame(Exception):
     """The client broke the protocol."""
 
 
@@ -77,7 +77,7 @@ class Frames:
         while len(self._raw) >= 8:
             size = int.from_bytes(self._raw[5:8], "big")
             if size > MOST:
-                raise BadFrame("a frame is too long")
+                raise BadSpdyFrame("a frame is too long")
             if len(self._raw) < 8 + size:
                 break
             head, flags, body = int.from_bytes(self._raw[:4], "big"), self._raw[4], bytes(self._raw[8 : 8 + size])
@@ -95,13 +95,13 @@ class Frames:
         if kind not in (SYN_STREAM, RST_STREAM):
             return []
         if len(body) < (10 if kind == SYN_STREAM else 8):
-            raise BadFrame("a frame is too short")
+            raise BadSpdyFrame("a frame is too short")
         stream = int.from_bytes(body[:4], "big") & 0x7FFFFFFF
         if kind == RST_STREAM:
             self._open.discard(stream)
             return [Ended(stream, True)]
         if stream in self._open or len(self._open) >= MOST_STREAMS:
-            raise BadFrame("too many streams")
+            raise BadSpdyFrame("too many streams")
         self._open.add(stream)
         return [Opened(stream, self._headers(body[10:])), *([Ended(stream, False)] if flags & FIN else [])]
 
@@ -109,7 +109,7 @@ class Frames:
         try:
             text = self._inflate.decompress(packed, MOST)
         except zlib.error as error:
-            raise BadFrame(str(error)) from None
+            raise BadSpdyFrame(str(error)) from None
         fields, place = [], 4
         while place < len(text):
             end = place + 4 + int.from_bytes(text[place : place + 4], "big")

@@ -22,7 +22,7 @@ from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.inputs.pod_admission import PodAdmission
 from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.decisions import GATED, Decisions, NativeGroupStatus
+from pumice.scheduler.framework.decisions import GATED, Decisions, NativeGroupCondition
 from pumice.scheduler.framework.plugin_guard import Failure
 from pumice.scheduler.framework.pods_to_try import EVERYBODY
 from pumice.scheduler.framework.policy import Policy
@@ -174,7 +174,7 @@ def advance(cluster: Cluster, decisions: Decisions, then: float) -> None:
         cluster.put(NATIVE_POD_GROUP, conditioned(reported, then))
 
 
-def conditioned(reported: NativeGroupStatus, then: float) -> NativePodGroup:
+def conditioned(reported: NativeGroupCondition, then: float) -> NativePodGroup:
     """The PodGroup with its new condition."""
     group = reported.group
     condition = Condition(SCHEDULED, "True" if reported.is_scheduled else "False", reported.reason, reported.message, rfc3339(then))

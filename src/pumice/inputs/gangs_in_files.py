@@ -15,13 +15,13 @@ from pumice.api.annotations import GROUP_NAME
 from pumice.api.gang_dialects import BY_NAME, OWNERS, Dialect
 from pumice.api.json_objects import copied, field, merged, owners_of
 from pumice.api.kinds import kind_of
-from pumice.api.manifests import Manifest, Objects
+from pumice.api.manifests import Objects, WorkloadManifest
 from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.structs import convert, document
 from pumice.api.volcano import PodGroup
 from pumice.controllers.in_memory import Memory
-from pumice.controllers.volcano.foreign_gangs import Gang, gang_of, marks, number
+from pumice.controllers.volcano.foreign_gangs import ForeignGang, gang_of, marks, number
 from pumice.controllers.volcano.podgroup import PodGroups
 from pumice.controllers.writes import Create
 
@@ -40,9 +40,9 @@ def pods_of_owners(objects: Objects) -> Items:
     return [("Pod", pod) for each, owner in found if owner is not None and id(owner) not in there for pod in _pods(owner, each)]
 
 
-def _pods(owner: Object, manifest: Manifest) -> Iterator[Pod]:
+def _pods(owner: Object, manifest: WorkloadManifest) -> Iterator[Pod]:
     dialect = BY_NAME[kind_of(owner)]
-    roles = Gang(dialect, owner).roles
+    roles = ForeignGang(dialect, owner).roles
     copies = number(field(owner, dialect.copies)) if dialect.copies else 1
     if (count := copies * sum(role.count for role in roles)) > MOST_PODS:
         raise _wrong(manifest, f"asks for {count} pods; write at most {MOST_PODS}, as many as Kubernetes supports in a cluster")
@@ -73,7 +73,7 @@ def _pod(template: Object, owner: Object, name: str, labels: dict[str, str]) -> 
     return convert({"metadata": merged(template.get("metadata") or {}, own), "spec": template.get("spec") or {}}, Pod)
 
 
-def _wrong(manifest: Manifest, message: str) -> InputError:
+def _wrong(manifest: WorkloadManifest, message: str) -> InputError:
     return InputError(message, where=manifest.where, subject=f"{manifest.obj['kind']} {manifest.obj['metadata']['name']}")
 
 
@@ -131,7 +131,7 @@ def _known(objects: Objects, items: Iterable[tuple[str, Wire]]) -> Memory:
     return known
 
 
-def _checked(manifest: Manifest) -> Object:
+def _checked(manifest: WorkloadManifest) -> Object:
     """The object, whose metadata can be read. Raises InputError."""
     try:
         convert(manifest.obj["metadata"], Metadata)

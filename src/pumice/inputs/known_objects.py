@@ -7,7 +7,7 @@ from typing import Protocol
 from pumice.api import Object, name_of, namespace_of
 from pumice.api.gang_dialects import READ
 from pumice.api.kinds import JOBS, KINDS, Kind, kind_of
-from pumice.api.manifests import Manifest
+from pumice.api.manifests import WorkloadManifest
 from pumice.scheduler.model import Cluster, Job
 
 MEMORY = "objects"  #: its key in the cluster's memory
@@ -24,7 +24,7 @@ class KnownObjects(Protocol):
 class FromManifests:
     """The objects of files, or of a list."""
 
-    def __init__(self, manifests: Iterable[Manifest]) -> None:
+    def __init__(self, manifests: Iterable[WorkloadManifest]) -> None:
         self._objects = {(kind_of(each.obj), namespace_of(each.obj), name_of(each.obj)): each.obj for each in manifests}
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:

@@ -13,7 +13,7 @@ from functools import partial
 from pumice.api import InputError, Object, kinds, namespace_of
 from pumice.api.json_objects import controller_of
 from pumice.api.kinds import group_of, kind_of
-from pumice.api.manifests import Manifest
+from pumice.api.manifests import WorkloadManifest
 from pumice.api.meta import Wire
 from pumice.api.structs import KINDS, convert, document
 from pumice.controllers import admission
@@ -33,7 +33,7 @@ LOOKED_UP = ("Node", "PersistentVolumeClaim", "Queue", "PodGroup")
 
 
 def expanded(
-    manifests: Iterable[Manifest],
+    manifests: Iterable[WorkloadManifest],
     present: Sequence[tuple[str, Wire]],
     now: float,
     tell: Callable[[str], None] | None = None,
@@ -68,7 +68,7 @@ def expanded(
     return [_wire(subject) for subject in (_within_quotas(made, present, tell) if tell is not None else made)]
 
 
-def _accepted(manifest: Manifest, cluster: Memory) -> Object:
+def _accepted(manifest: WorkloadManifest, cluster: Memory) -> Object:
     """The object as a server would store it. Raises InputError if it would be refused, or if it asks for too many pods."""
     subject = f"{manifest.obj['kind']} {manifest.obj['metadata']['name']}"
     if group_of(manifest.obj["apiVersion"]) not in OF_VOLCANO:
@@ -152,7 +152,7 @@ def _existing(held: Mapping[tuple[str, str], list[Object]], namespace: str, reso
     return held.get((namespace, resource), [])
 
 
-def _admitted(manifest: Manifest, cluster: Memory) -> Object:
+def _admitted(manifest: WorkloadManifest, cluster: Memory) -> Object:
     """The manifest's object with Volcano's defaults. Raises InputError if Volcano's admission refuses it."""
     problems = admission.validate(admission.CREATE, obj := admission.mutate(admission.CREATE, manifest.obj, cluster), None, cluster)
     if problems:

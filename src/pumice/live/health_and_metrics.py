@@ -31,7 +31,7 @@ class Measured(Protocol):
     def metrics(self) -> str: ...
 
 
-class Status(Probed, Protocol):
+class SchedulerStatus(Probed, Protocol):
     """A scheduler that answers over HTTP. Answers that show the kept state wait for the end of a cycle."""
 
     async def metrics(self) -> str: ...
@@ -47,7 +47,7 @@ def measures(status: Measured) -> Routes:
     return {"/metrics": lambda _: _page(status.metrics())}
 
 
-def insights(status: Status) -> Routes:
+def insights(status: SchedulerStatus) -> Routes:
     async def metrics(_: Request) -> Response:
         return _page(await status.metrics())
 

@@ -26,13 +26,17 @@ QUERIES = {
 }  #: in the units of the page; of several replicas, only the one that leads has these metrics
 
 
-class Span(NamedTuple):
+class PastSpan(NamedTuple):
     length_s: float
     per: str  #: the period of `pumice usage`
     step_s: float
 
 
-SPANS = {"day": Span(86_400.0, "10min", 600.0), "week": Span(7 * 86_400.0, "hour", 3_600.0), "month": Span(30 * 86_400.0, "hour", 3_600.0)}
+SPANS = {
+    "day": PastSpan(86_400.0, "10min", 600.0),
+    "week": PastSpan(7 * 86_400.0, "hour", 3_600.0),
+    "month": PastSpan(30 * 86_400.0, "hour", 3_600.0),
+}
 Held = dict[str, dict[str, float]]  #: by queue and resource
 
 
@@ -62,7 +66,7 @@ class LongHistory:
             return Response.json({"error": f"{self.source}: {error}"}, 502, headers=UNCACHED)
         return Response.json({"points": [{"at": at, "held": held[at]} for at in sorted(held)]}, headers=UNCACHED)
 
-    async def _recorded(self, span: Span) -> dict[float, Held]:
+    async def _recorded(self, span: PastSpan) -> dict[float, Held]:
         """The means of the steps from the first on of which anything is recorded; where there is nothing of a step, nothing ran."""
         head, *rows = await self._usage.table("queue", span.per)
         now, found = self._now(), dict[float, Held]()
@@ -78,7 +82,7 @@ class LongHistory:
             found.setdefault(first + step * span.step_s, {})
         return found
 
-    async def _measured(self, span: Span) -> dict[float, Held]:
+    async def _measured(self, span: PastSpan) -> dict[float, Held]:
         """What Prometheus has of the metrics of queues."""
         end, found = self._now() // span.step_s * span.step_s, dict[float, Held]()
         for name, query in QUERIES.items():
@@ -87,7 +91,7 @@ class LongHistory:
                     found.setdefault(float(at), {}).setdefault(series["metric"]["queue_name"], {})[name] = float(value)
         return found
 
-    async def _asked(self, query: str, span: Span, end: float) -> Mapping[str, Any]:
+    async def _asked(self, query: str, span: PastSpan, end: float) -> Mapping[str, Any]:
         asked = urlencode({"query": query, "start": end - span.length_s, "end": end, "step": span.step_s})
         answer = await fetch(f"{self._prometheus}/api/v1/query_range?{asked}", timeout_s=PATIENCE_S)
         result: Mapping[str, Any] = json.loads(bytes(answer.body)) if answer.status in (200, 400, 422, 503) else {}

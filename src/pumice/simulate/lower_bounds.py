@@ -42,7 +42,7 @@ from pumice.simulate.workload import Role, Work
 Machine = tuple[list[float], list[float]]  #: by job: how much of the machine it needs, in seconds; what its pods take in the mean, h_j
 
 
-class Bounds(NamedTuple):
+class LowerBounds(NamedTuple):
     """Lower bounds in seconds, for all jobs of a workload together."""
 
     makespan: float
@@ -56,14 +56,14 @@ class Bounds(NamedTuple):
         return (value, bound) if whole and bound > 0 else None
 
 
-MEASURES = Bounds._fields
+MEASURES = LowerBounds._fields
 
 
-def bounds_of(jobs: Iterable[Work], nodes: Iterable[Node], *, whole_gangs: bool = False, kill_at_estimate: bool = False) -> Bounds:
+def bounds_of(jobs: Iterable[Work], nodes: Iterable[Node], *, whole_gangs: bool = False, kill_at_estimate: bool = False) -> LowerBounds:
     """The bounds for these jobs on these nodes. `whole_gangs`: the minimum of a gang starts at one instant."""
     parts = [_Parts(work, kill_at_estimate=kill_at_estimate) for work in jobs]
     if not parts:
-        return Bounds(0.0, 0.0, 0.0)
+        return LowerBounds(0.0, 0.0, 0.0)
     capacity = _capacity(nodes)
     comes = [part.work.submit for part in parts]
     first, last = min(comes), [part.longest for part in parts]
@@ -78,7 +78,7 @@ def bounds_of(jobs: Iterable[Work], nodes: Iterable[Node], *, whole_gangs: bool 
         needs, _ = _machine(parts, resource, amount, lambda part, key: part.least_pods(key, whole_gangs=whole_gangs))
         starts = max(starts, sum(mean_busy_times(comes, needs)) - sum(longest / 2 for longest in last))
     count = len(parts)
-    return Bounds(makespan - first, (starts - sum(comes)) / count, (ends - sum(comes)) / count)
+    return LowerBounds(makespan - first, (starts - sum(comes)) / count, (ends - sum(comes)) / count)
 
 
 class _Parts:

@@ -7,7 +7,7 @@ import numpy as np
 
 from pumice.simulate.output_columns import OVER_TIME, PERCENTILES
 from pumice.simulate.record import RESOURCES, Record
-from pumice.simulate.spill import Joined, Values
+from pumice.simulate.spill import Joined, SpilledValues
 from pumice.simulate.time_series import SeriesKey
 
 Measures = dict[str, Any]
@@ -24,7 +24,7 @@ def distribution(values: Sequence[float], weights: Sequence[float] | None = None
     return dict(zip(names, map(float, (np.average(values, weights=weights), *ranks, ordered[-1])), strict=True))
 
 
-def spread(parts: Iterable[Values]) -> dict[str, float | None]:
+def spread(parts: Iterable[SpilledValues]) -> dict[str, float | None]:
     """The distribution of all parts together, in a memory that does not grow with them."""
     values = Joined(list(parts))
     if not values.count:

@@ -78,7 +78,7 @@ def read_frames(path: Path, names: Collection[str] = (), rows: int | None = None
             yield frame
 
 
-class Table:
+class CsvTable:
     """A CSV file with a header line. Numbers are written briefly, 7.0 as 7, fractions rounded to the millionth; unknown values are empty
     cells."""
 
@@ -123,13 +123,13 @@ class Folder:
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
-        self.jobs = Table(self.path / "jobs.csv", output_columns.JOBS)
-        self.events = Table(self.path / "events.csv", output_columns.EVENTS)
+        self.jobs = CsvTable(self.path / "jobs.csv", output_columns.JOBS)
+        self.events = CsvTable(self.path / "events.csv", output_columns.EVENTS)
 
     def close(self, series: Series, end: float, summary: dict[str, Any]) -> None:
         self.jobs.close()
         self.events.close()
-        table = Table(self.path / "series.csv", output_columns.SERIES)
+        table = CsvTable(self.path / "series.csv", output_columns.SERIES)
         for time, key, value in series.rows(end):
             table.write((time, *key, value))
         table.close()

@@ -18,7 +18,7 @@ from pumice.extensions import Given
 from pumice.simulate.fault_injection import disturbed
 from pumice.simulate.input_digest import digest_of
 from pumice.simulate.inputs import nodes_from, policy_text, read_policy, source
-from pumice.simulate.lower_bounds import Bounds, bounds_of
+from pumice.simulate.lower_bounds import LowerBounds, bounds_of
 from pumice.simulate.outputs import as_json
 from pumice.simulate.scenario import Player, Scenario, Summary, play_fast, simulate
 from pumice.simulate.simulated_cluster import Habits
@@ -64,7 +64,7 @@ class ComparedRun:
         policy, _ = read_policy(self.policy, self.plugins_dir, self.plugins)
         return self.player is play_fast and policy.profiles is None and policy.has_plugin("gang")
 
-    def bounds(self, *, whole_gangs: bool) -> Bounds:
+    def bounds(self, *, whole_gangs: bool) -> LowerBounds:
         """What no policy goes below. Raises InputError."""
         workload = source(self.workload, "--workload").read(nodes_from(self.cluster, self.nodes), self.seed)
         jobs = disturbed(workload.jobs, workload.faults, self.seed)
@@ -86,7 +86,7 @@ class BoundsOfRun:
     run: ComparedRun
     whole_gangs: bool
 
-    def play(self) -> Bounds:
+    def play(self) -> LowerBounds:
         return self.run.bounds(whole_gangs=self.whole_gangs)
 
 
@@ -96,7 +96,7 @@ def compare(
     processes: int | None = None,
     done: Callable[[ComparedRun], None] = lambda work: None,
     dask: str | None = None,
-    bounds: dict[int, Bounds] | None = None,
+    bounds: dict[int, LowerBounds] | None = None,
 ) -> list[Summary]:
     """The summaries of all simulations, in the order of `works`; one that is named twice is played once. `done` is called with each that
     has finished. `dask` is the address of a Dask cluster that runs them, instead of processes here. `bounds` gets lower bounds for what the

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from pumice.scheduler.model import Cluster
 from pumice.simulate.job_runs import Life
 from pumice.simulate.rows_in_order import RowsInOrder
-from pumice.simulate.spill import Row, Spill, Values
+from pumice.simulate.spill import Row, Spill, SpilledValues
 from pumice.simulate.time_series import Gauges, Series, SeriesKey, Signal, counted
 from pumice.simulate.workload import Amounts, amounts_of
 
@@ -63,9 +63,9 @@ class Record:
         self.turns = 0  #: how often the scheduler looked at a job that waits: the work that it had
         self.series = Series()
         self.longest = Longest()
-        self.waits: dict[str, Values] = {}  #: by queue, of jobs that started
-        self.turnarounds: dict[str, Values] = {}  #: by queue, of jobs that ended
-        self.slowdowns: dict[str, Values] = {}
+        self.waits: dict[str, SpilledValues] = {}  #: by queue, of jobs that started
+        self.turnarounds: dict[str, SpilledValues] = {}  #: by queue, of jobs that ended
+        self.slowdowns: dict[str, SpilledValues] = {}
         self.states: Counter[tuple[str, str]] = Counter()  #: by queue and state at the end
         self.evictions: Counter[str] = Counter()  #: by queue
         self.goodput: dict[str, list[float]] = {}  #: by queue: resource-seconds of work that was kept
@@ -143,7 +143,7 @@ class Record:
         if work.queue not in self.goodput:
             self.goodput[work.queue], self.lost[work.queue] = [0.0] * 3, [0.0] * 3
             for values in (self.waits, self.turnarounds, self.slowdowns):
-                values[work.queue] = Values(self._spill)
+                values[work.queue] = SpilledValues(self._spill)
         self.gauges.came(work.queue, work.roles)
         life.state = ""
         self._change(life, "waiting", "asked", life.total)

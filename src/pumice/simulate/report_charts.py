@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pumice.api.plural import plural
-from pumice.simulate.report_data import DRAWN_ONE_BY_ONE, Column, Columns, Grouped, Part, ReportJobs
+from pumice.simulate.report_data import DRAWN_ONE_BY_ONE, Column, Columns, Grouped, JobsPart, ReportJobs
 from pumice.simulate.report_series import POINTS, ReportSeries, bent_points, between, bins, up_to
-from pumice.simulate.spill import Joined, Spill, Values
+from pumice.simulate.spill import Joined, Spill, SpilledValues
 
 Chart = dict[str, Any]
 MOST_ROWS = 16  #: queues that have a row of their own; if there are more, the smallest are shown together
@@ -21,7 +21,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 UNITS = {"gpu": "GPUs", "cpu": "CPUs", "memory": "bytes"}
 
 
-class Shown:
+class ChartData:
     def __init__(self, jobs: ReportJobs, series: ReportSeries, most_queues: int) -> None:
         self.jobs = jobs
         self.series = series
@@ -31,7 +31,7 @@ class Shown:
         self.edges = bins(jobs.first_s, self.end_s)
         self.time = rounded(self.edges[:-1])
 
-    def of_queues(self, amount: Callable[[Part, Column], Any], points: int = POINTS) -> list[Column]:
+    def of_queues(self, amount: Callable[[JobsPart, Column], Any], points: int = POINTS) -> list[Column]:
         """For each queue `points` numbers: what `amount` returns for its jobs in a part, summed up over all parts."""
         rows = [np.zeros(points) for _ in self.queues]
         for part in self.parts:
@@ -45,8 +45,8 @@ def charts(parts: Iterable[Columns], series: Columns) -> list[Chart]:
     jobs, curves = ReportJobs(parts), ReportSeries(series)
     if not jobs.count:
         return []
-    rows = Shown(jobs, curves, MOST_ROWS)
-    lines = rows if len(rows.queues) <= MOST_LINES else Shown(jobs, curves, MOST_LINES)
+    rows = ChartData(jobs, curves, MOST_ROWS)
+    lines = rows if len(rows.queues) <= MOST_LINES else ChartData(jobs, curves, MOST_LINES)
     found = [
         _schedule(rows),
         _allocation(lines),
@@ -62,7 +62,7 @@ def charts(parts: Iterable[Columns], series: Columns) -> list[Chart]:
     return [chart for chart in found if chart is not None]
 
 
-def _schedule(shown: Shown) -> Chart:
+def _schedule(shown: ChartData) -> Chart:
     if shown.jobs.count <= DRAWN_ONE_BY_ONE:
         text = "Each bar is a job while it runs; the dotted line before it is its wait."
         bars = _bars(shown)
@@ -84,7 +84,7 @@ def _schedule(shown: Shown) -> Chart:
     return {"kind": "bands", "title": "Schedule by queue", "description": text, "x": shown.time, "rows": rows, "wide": True}
 
 
-def _bars(shown: Shown) -> Chart:
+def _bars(shown: ChartData) -> Chart:
     bars: Chart = {"name": shown.jobs.names, "queue": [], "submit": [], "start": [], "end": [], "note": []}
     for part in shown.parts:
         bars["queue"] += part.queue_of.tolist()
@@ -97,7 +97,7 @@ def _bars(shown: Shown) -> Chart:
     return bars
 
 
-def _allocation(shown: Shown) -> Chart | None:
+def _allocation(shown: ChartData) -> Chart | None:
     series = []
     for _, resource, _ in shown.series.keys("capacity", of_queues=False):
         held, capacity = (shown.series.means(name, resource, "", shown.edges) for name in ("held", "capacity"))
@@ -109,7 +109,7 @@ def _allocation(shown: Shown) -> Chart | None:
     return _over_time(shown, "Utilisation and allocation", text, series, yFormat="percent", yMax=1)
 
 
-def _lengths(shown: Shown) -> Chart:
+def _lengths(shown: ChartData) -> Chart:
     rows = shown.of_queues(lambda part, of: between(part.columns["submit"][of], part.started[of], np.ones(len(of)), shown.edges))
     series = [{"name": name, "y": rounded(row)} for name, row in zip(shown.queues, rows, strict=True)]
     return _over_time(
@@ -117,13 +117,13 @@ def _lengths(shown: Shown) -> Chart:
     )
 
 
-def _waits_by_queue(shown: Shown) -> Chart:
+def _waits_by_queue(shown: ChartData) -> Chart:
     points = bent_points(shown.jobs.longest_wait_s)
     rows = shown.of_queues(lambda part, of: up_to(part.columns["wait"][of], points), len(points))
     return _waits(shown, "queue", points, list(zip(shown.queues, rows, strict=True)))
 
 
-def _waits_by_size(shown: Shown) -> Chart:
+def _waits_by_size(shown: ChartData) -> Chart:
     points = bent_points(shown.jobs.longest_wait_s)
     rows = np.zeros((len(SIZES) + 1, len(points)))
     for part in shown.parts:
@@ -133,7 +133,7 @@ def _waits_by_size(shown: Shown) -> Chart:
     return _waits(shown, "size", points, [(_size_label(size), row) for size, row in enumerate(rows) if row[-1]])
 
 
-def _waits(shown: Shown, by: str, points: Column, rows: list[tuple[str, Column]]) -> Chart:
+def _waits(shown: ChartData, by: str, points: Column, rows: list[tuple[str, Column]]) -> Chart:
     """A chart of waits. Each row has, for each point, how many jobs waited at most so long; the last point counts all jobs."""
     return {
         "kind": "lines",
@@ -150,13 +150,13 @@ def _waits(shown: Shown, by: str, points: Column, rows: list[tuple[str, Column]]
     }
 
 
-def _until_the_end(shown: Shown) -> str:
+def _until_the_end(shown: ChartData) -> str:
     return " Jobs that never started count as well, with their wait until the end." if shown.jobs.has_unstarted else ""
 
 
-def _waits_grid(shown: Shown) -> Chart:
+def _waits_grid(shown: ChartData) -> Chart:
     spill = Spill()
-    waits = [[Values(spill, FEW) for _ in range(len(SIZES) + 1)] for _ in shown.queues]
+    waits = [[SpilledValues(spill, FEW) for _ in range(len(SIZES) + 1)] for _ in shown.queues]
     for part in shown.parts:
         sizes = _size_classes(part)
         for queue, by_size in enumerate(waits):
@@ -177,9 +177,9 @@ def _waits_grid(shown: Shown) -> Chart:
     }
 
 
-def _slowdown(shown: Shown) -> Chart:
+def _slowdown(shown: ChartData) -> Chart:
     spill = Spill()
-    slowdowns = [Values(spill, FEW) for _ in shown.queues]
+    slowdowns = [SpilledValues(spill, FEW) for _ in shown.queues]
     for part in shown.parts:
         for queue, values in enumerate(slowdowns):
             found = part.columns["slowdown"][part.of(queue)]
@@ -192,16 +192,16 @@ def _slowdown(shown: Shown) -> Chart:
     return {"kind": "bars", "title": "Bounded slowdown by queue", "description": text, "labels": shown.queues, "series": series}
 
 
-def _percentile(values: Values, share: float, otherwise: float | None) -> float | None:
+def _percentile(values: SpilledValues, share: float, otherwise: float | None) -> float | None:
     return round(Joined([values]).reached(share), 3) if len(values) else otherwise
 
 
-def _size_classes(part: Part) -> Column:
+def _size_classes(part: JobsPart) -> Column:
     found: Column = np.searchsorted(SIZES, part.size)
     return found
 
 
-def _fairness(shown: Shown) -> Chart | None:
+def _fairness(shown: ChartData) -> Chart | None:
     series: list[Chart] = []
     for _, resource, queue in shown.series.keys("deserved", of_queues=True):
         held, deserved, asked = (shown.series.means(name, resource, queue, shown.edges) for name in ("held", "deserved", "asked"))
@@ -215,7 +215,7 @@ def _fairness(shown: Shown) -> Chart | None:
     return _over_time(shown, "Fairness over time", text, series, yLabel=UNITS[shown.jobs.resource])
 
 
-def _evictions(shown: Shown) -> Chart | None:
+def _evictions(shown: ChartData) -> Chart | None:
     if not shown.jobs.has_evictions:
         return None
     evictions = shown.of_queues(lambda part, of: part.columns["evictions"][of].sum(), 1)
@@ -228,7 +228,7 @@ def _evictions(shown: Shown) -> Chart | None:
     return {"kind": "bars", "title": "Evictions and lost work", "description": text, "labels": shown.queues, "series": series}
 
 
-def _fragmentation(shown: Shown) -> Chart | None:
+def _fragmentation(shown: ChartData) -> Chart | None:
     series = []
     for _, resource, _ in shown.series.keys("fragmentation", of_queues=False):
         series.append({"name": UNITS[resource or "gpu"], "y": rounded(shown.series.means("fragmentation", resource, "", shown.edges))})
@@ -236,7 +236,7 @@ def _fragmentation(shown: Shown) -> Chart | None:
     return _over_time(shown, "Fragmentation", text, series, shape="area", yLabel="GPUs") if series else None
 
 
-def _over_time(shown: Shown, title: str, description: str, series: list[Chart], **more: Any) -> Chart:
+def _over_time(shown: ChartData, title: str, description: str, series: list[Chart], **more: Any) -> Chart:
     plain = {"kind": "lines", "title": title, "description": description, "x": shown.time, "series": series, "shape": "step"}
     return plain | {"xFormat": "duration", "xLabel": "time"} | more
 

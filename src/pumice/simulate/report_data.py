@@ -70,7 +70,7 @@ class ReportJobs:
         return list(self._numbers)
 
 
-class Part:
+class JobsPart:
     """Some of the jobs, in their queues and with their sizes."""
 
     def __init__(self, columns: Columns, queue_of: Column, size: Column, end_s: float) -> None:
@@ -98,6 +98,6 @@ class Grouped:
         place = {name: index for index, name in enumerate(kept)}
         self._place = np.array([place.get(name, len(kept)) for name in jobs.known_queues], int)
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[JobsPart]:
         for queue, columns in self._jobs:
-            yield Part(columns, self._place[queue], columns[self._jobs.resource], self._jobs.end_s)
+            yield JobsPart(columns, self._place[queue], columns[self._jobs.resource], self._jobs.end_s)

@@ -25,7 +25,7 @@ _FORM = re.compile(rf"{_LEFT}(<=|>=|<|>)\s*(\S+)\s*\Z")
 _MULTIPLE = re.compile(r"(\d+(?:\.\d+)?)x\Z")
 
 
-class Measured(NamedTuple):
+class ResultNumber(NamedTuple):
     """One number of the results of a simulation."""
 
     path: tuple[str, ...]  #: of the value in the measures
@@ -53,9 +53,9 @@ class Measured(NamedTuple):
         return f"{self.path[1]}({self.path[0]}{f', queue={self.queue}' if self.queue else ''})"
 
 
-class Condition(NamedTuple):
+class ResultCondition(NamedTuple):
     text: str
-    measured: Measured
+    measured: ResultNumber
     holds: Callable[[float, float], bool]
     bound: float
     is_multiple: bool = False  #: the bound counts multiples of the value before
@@ -65,7 +65,7 @@ class Condition(NamedTuple):
         return value is None or not self.holds(value, self.bound)
 
 
-def measured_of(text: str, option: str) -> Measured:
+def measured_of(text: str, option: str) -> ResultNumber:
     """The measure that `text` names. Raises InputError, which names the column."""
     match = _MEASURE.match(text)
     if match is None:
@@ -75,7 +75,7 @@ def measured_of(text: str, option: str) -> Measured:
     return _measured(text, match, option)
 
 
-def condition_of(text: str, option: str = "--assert", *, multiples: bool = False) -> Condition:
+def condition_of(text: str, option: str = "--assert", *, multiples: bool = False) -> ResultCondition:
     """The condition that `text` describes. Raises InputError, which names the column."""
     match = _FORM.match(text)
     if match is None:
@@ -83,30 +83,30 @@ def condition_of(text: str, option: str = "--assert", *, multiples: bool = False
     measured, right, column = _measured(text, match, option), match.group(6), match.start(6)
     multiple = _MULTIPLE.match(right)
     if multiple and multiples:
-        return Condition(text, measured, OPERATORS[match.group(5)], float(multiple.group(1)), is_multiple=True)
+        return ResultCondition(text, measured, OPERATORS[match.group(5)], float(multiple.group(1)), is_multiple=True)
     try:
         bound = _bound(right)
     except ValueError:
         known = "number, per cent, duration or multiple such as 1.02x" if multiples else "number, per cent or duration"
         raise _wrong(option, text, column, f'"{right}" is no {known}') from None
-    return Condition(text, measured, OPERATORS[match.group(5)], bound)
+    return ResultCondition(text, measured, OPERATORS[match.group(5)], bound)
 
 
-def _measured(text: str, match: re.Match[str], option: str) -> Measured:
+def _measured(text: str, match: re.Match[str], option: str) -> ResultNumber:
     statistic, measure, queue, plain = match.groups()[:4]
     if plain is None:
         if statistic not in STATISTICS:
             raise _wrong(option, text, match.start(1), f'there is no statistic "{statistic}"; known: {", ".join(STATISTICS)}')
         if measure not in (*DISTRIBUTIONS, *OVER_TIME):
             raise _wrong(option, text, match.start(2), f'"{measure}" is no distribution{did_you_mean(measure, DISTRIBUTIONS)}')
-        return Measured((measure, statistic), queue or "")
+        return ResultNumber((measure, statistic), queue or "")
     path = tuple(plain.split("."))
     known = (*DISTRIBUTIONS, *OVER_TIME, *BY_RESOURCE, *NUMBERS)
     if path[0] not in known:
         raise _wrong(option, text, match.start(4), f'there is no measure "{path[0]}"{did_you_mean(path[0], known)}')
     if path not in (numbers := _numbers(path[0])):
         raise _wrong(option, text, match.start(4), f'"{plain}" is no number of a simulation; known: {", ".join(numbers.values())}')
-    return Measured(path)
+    return ResultNumber(path)
 
 
 def _numbers(measure: str) -> dict[tuple[str, ...], str]:

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from pumice.api.plural import plural
-from pumice.simulate.lower_bounds import MEASURES, Bounds
+from pumice.simulate.lower_bounds import MEASURES, LowerBounds
 from pumice.simulate.measure_units import MEANINGS, duration
 
 LEAST_PERCENT = 0.05  #: what is shown as 0
@@ -50,7 +50,7 @@ def of_policies(rows: Iterable[Row]) -> list[str]:
     return [_sentence(policy, first, [row for row in listed if row["policy"] == policy and "difference" in row]) for policy in others]
 
 
-def of_bounds(summaries: Sequence[Mapping[str, Any]], bounds: Mapping[int, Bounds]) -> list[str]:
+def of_bounds(summaries: Sequence[Mapping[str, Any]], bounds: Mapping[int, LowerBounds]) -> list[str]:
     """One sentence for each lower bound that says something: how many times it each policy reached, in the mean over the seeds. A policy
     is left out if the bound does not hold for what it did: it left jobs, or it evicted pods and the bound is one of waits."""
     found = []

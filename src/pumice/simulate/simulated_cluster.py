@@ -19,7 +19,7 @@ from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions, Evict
 from pumice.scheduler.framework.job_status import phase_of
-from pumice.scheduler.framework.observer import SILENT, Reader
+from pumice.scheduler.framework.observer import SILENT, ReasonReader
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Task, status
 from pumice.simulate.job_runs import Life, Run, job_of
@@ -30,7 +30,7 @@ from pumice.simulate.workload import Work, class_name, group_of, instant_text, p
 PERIOD_S = 1.0  #: between two cycles of a scheduler that has more to do
 EVICTED_ON_AND_ON = "pods were evicted again and again"
 PROMISED_ON_AND_ON = "so many jobs waited that were all promised room in each cycle"
-READER = Reader()
+READER = ReasonReader()
 
 
 class Rank(IntEnum):

@@ -42,7 +42,7 @@ def _closed_with(owner: Spill, file: IO[bytes]) -> IO[bytes]:
     return file
 
 
-class Values:
+class SpilledValues:
     """Numbers, none below 0, of which most are on disk. Statistics of them (`Joined`) are exactly what NumPy would compute."""
 
     __slots__ = ("_block", "_last", "_spill", "_written")
@@ -73,9 +73,9 @@ class Values:
 
 
 class Joined:
-    """Several `Values` as one, one after the other."""
+    """Several `SpilledValues` as one, one after the other."""
 
-    def __init__(self, parts: list[Values]) -> None:
+    def __init__(self, parts: list[SpilledValues]) -> None:
         self._parts = parts
         self.count = sum(map(len, parts))
 

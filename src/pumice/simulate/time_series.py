@@ -18,7 +18,7 @@ import numpy as np
 from pumice.api.quantity import is_gpu
 from pumice.scheduler.model import CPU, MEMORY, Cluster, Vector
 from pumice.scheduler.model.fragmentation import Column, PodShape, TypicalPods
-from pumice.scheduler.model.gpu_cards import GPU_MILLI_NAME, WHOLE, Ask, Cards
+from pumice.scheduler.model.gpu_cards import GPU_MILLI_NAME, WHOLE, Ask, GpuCards
 from pumice.simulate.workload import Amounts, Role, amounts_of
 
 MOST_NOTES = 1024
@@ -170,7 +170,7 @@ class Gauges:
 
     def _read_fragments(self, now: float) -> None:
         shares = GPU_MILLI_NAME in self.cluster.dimensions.columns
-        left, value = self.cluster.index(Cards).left if shares else idle_cards(self.cluster), 0.0
+        left, value = self.cluster.index(GpuCards).left if shares else idle_cards(self.cluster), 0.0
         if left.any():
             typical = self._typical = self._typical or TypicalPods(self._kinds)
             value = float((typical.fragments if shares else typical.fragments_of_whole)(self.cluster.nodes.idle[CPU], left).sum()) / WHOLE

@@ -18,7 +18,7 @@ from pumice.api.cel.values import (
     STRING,
     TYPE_KINDS,
     CelType,
-    Known,
+    KnownKinds,
     fits,
     kind,
     kind_of,
@@ -83,7 +83,7 @@ def type_named(node: tree.Node, scope: Scope) -> str | None:
 class _Checker:
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self.known = Known()
+        self.known = KnownKinds()
         self.uses = 0
         self.equal_kinds: list[tuple[CelType, CelType]] = []
         self.mixed = 0  #: the number of enclosing calls that take lists of mixed kinds

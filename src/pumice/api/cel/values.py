@@ -1,8 +1,8 @@
 """CEL values that JSON does not have, and functions on all values: their kinds, their equality, their size.
 
 A `CelType` (a kind) is the type of an expression before evaluation: `int`, `list(string)`, `dyn`; `fits` says whether one kind is accepted
-for another. Letters in signatures stand for unknown kinds and become type variables when a signature is used; `Known` has the kinds found
-for them. An expression of kind `dyn` is only checked at evaluation; `any` is the same, for attributes of devices.
+for another. Letters in signatures stand for unknown kinds and become type variables when a signature is used; `KnownKinds` has the kinds
+found for them. An expression of kind `dyn` is only checked at evaluation; `any` is the same, for attributes of devices.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def with_fresh(of: CelType, suffix: str) -> CelType:
     return CelType(of.name + suffix if of.is_variable else of.name, tuple(with_fresh(inner, suffix) for inner in of.of))
 
 
-class Known:
+class KnownKinds:
     """The kinds found for type variables in one check. What an attempt has found can be forgotten. Whoever walks a kind counts the steps: a
     short expression can make a kind that is written in more characters than any memory has."""
 
@@ -125,7 +125,7 @@ class Known:
         return of
 
 
-def settled(of: CelType, known: Known, default: CelType | None = None) -> CelType:
+def settled(of: CelType, known: KnownKinds, default: CelType | None = None) -> CelType:
     """The kind with known variables replaced by their kinds, and unknown ones by the default, if there is one."""
     known.step()
     of = known.last(of)
@@ -136,7 +136,7 @@ def settled(of: CelType, known: Known, default: CelType | None = None) -> CelTyp
     return CelType(of.name, tuple(settled(inner, known, default) for inner in of.of)) if of.of else of
 
 
-def fits(found: CelType, wanted: CelType, known: Known) -> bool:
+def fits(found: CelType, wanted: CelType, known: KnownKinds) -> bool:
     """Whether `found` is accepted where `wanted` is expected. What this says about variables is added to `known`, also if it is False."""
     known.step()
     found, wanted = known.last(found), known.last(wanted)
@@ -157,7 +157,7 @@ def fits(found: CelType, wanted: CelType, known: Known) -> bool:
     )
 
 
-def _stands_for(variable: CelType, other: CelType, known: Known) -> bool | None:
+def _stands_for(variable: CelType, other: CelType, known: KnownKinds) -> bool | None:
     """Whether the variable can stand for the other kind, noted in `known`; None if it is unknown and occurs in the other kind."""
     if variable == other:
         return True
@@ -175,7 +175,7 @@ def _stands_for(variable: CelType, other: CelType, known: Known) -> bool | None:
     return True
 
 
-def _occurs(variable: CelType, within: CelType, known: Known) -> bool:
+def _occurs(variable: CelType, within: CelType, known: KnownKinds) -> bool:
     known.step()
     within = known.last(within)
     if within.is_variable:
@@ -184,12 +184,12 @@ def _occurs(variable: CelType, within: CelType, known: Known) -> bool:
     return any(_occurs(variable, inner, known) for inner in within.of)
 
 
-def more_general(one: CelType, other: CelType, known: Known) -> CelType:
+def more_general(one: CelType, other: CelType, known: KnownKinds) -> CelType:
     """The more general of two kinds that fit each other."""
     return one if _is_as_general(one, other, known) else other
 
 
-def _is_as_general(one: CelType, other: CelType, known: Known) -> bool:
+def _is_as_general(one: CelType, other: CelType, known: KnownKinds) -> bool:
     known.step()
     if one.is_open or one.is_variable:
         return True

@@ -51,7 +51,7 @@ class Unanswered(Exception):
     """A call has no usable answer. Its text says why."""
 
 
-class Call(NamedTuple):
+class OutsideCall(NamedTuple):
     """A call that a write waits for. `about` says what it asks, so that an answer is used only for the same question."""
 
     about: tuple[Any, ...]
@@ -62,7 +62,7 @@ class Call(NamedTuple):
 class Pending(StatusError):
     """A write cannot go on before a call is answered."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: OutsideCall) -> None:
         super().__init__(503, "ServiceUnavailable", f"the answer of {call.about[0]} is not there yet")
         self.call = call
 
@@ -81,7 +81,7 @@ class Attempt:
     def begin(self) -> None:
         self._at, self._budget = 0, None
 
-    def answer(self, call: Call) -> Any:
+    def answer(self, call: OutsideCall) -> Any:
         """The answer to a call. Raises Pending."""
         if self._is_known(call.about):
             self._at += 1
@@ -92,7 +92,7 @@ class Attempt:
     def _is_known(self, about: tuple[Any, ...]) -> bool:
         return self._at < len(self._answers) and self._answers[self._at][0] == about
 
-    def evaluated(self, call: Call, work: Work[Done]) -> Done:
+    def evaluated(self, call: OutsideCall, work: Work[Done]) -> Done:
         """What the work returns, or raises as a CelError. Raises Pending if it costs much."""
         budget = self._budget = self._budget or CostBudget(AT_ONCE)
         if not self._is_known(call.about) and budget.left > 0:
@@ -102,7 +102,7 @@ class Attempt:
         found = self.answer(call)
         return done(found)
 
-    async def wait_for(self, call: Call) -> None:
+    async def wait_for(self, call: OutsideCall) -> None:
         answer = await call.make()
         self._answers.append((call.about, answer))
         self.uid = self.uid or call.uid
@@ -130,12 +130,12 @@ async def until_done(store: Store, work: Callable[[], Done], pending: Pending) -
     raise StatusError(500, "InternalError", f"a request may need {MOST_CALLS} answers of webhooks at most")
 
 
-def call_about(what: str, review: AdmissionAttributes, make: Callable[[], Awaitable[Any]], *more: Any) -> Call:
+def call_about(what: str, review: AdmissionAttributes, make: Callable[[], Awaitable[Any]], *more: Any) -> OutsideCall:
     """A call that asks something of a write."""
     before = review.old["metadata"].get("resourceVersion") if review.old else ""
     about = (what, review.operation, review.kind.resource, review.subresource, review.namespace, review.name, before, *more)
     uid = str((review.obj.get("metadata") or {}).get("uid", "")) if review.operation == "CREATE" else ""
-    return Call(about, make, uid)
+    return OutsideCall(about, make, uid)
 
 
 class Caller:

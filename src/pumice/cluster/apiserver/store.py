@@ -42,7 +42,7 @@ from pumice.cluster.apiserver.metadata import (
 )
 from pumice.cluster.apiserver.patches.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.patches.patch import PatchRequest, patched
-from pumice.cluster.apiserver.pending_calls import Attempt, Call, Caller, Pending, call_about
+from pumice.cluster.apiserver.pending_calls import Attempt, Caller, OutsideCall, Pending, call_about
 from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.scheme.conversion import seen, seen_early, seen_late, stored
 from pumice.cluster.apiserver.scheme.crd import CRDS, CustomKinds
@@ -107,7 +107,7 @@ class Store:
         self.storage.listen(lambda storage, event: self.webhooks.changed(), MUTATING, VALIDATING)
         self.storage.listen(lambda storage, event: self.policies.changed(), *POLICIES)
 
-    def answer(self, call: Call) -> Any:
+    def answer(self, call: OutsideCall) -> Any:
         """The answer to a call that the present write needs. Raises Pending if it is not there yet."""
         if self.attempt is None:
             raise Pending(call)

@@ -223,15 +223,15 @@ class Kubelets:
             held.alarm.cancel()
         self._metrics.ended(key, held.node)
 
-    def _place(self, pod: Object, held: _Held) -> pod_status.Place:
+    def _place(self, pod: Object, held: _Held) -> pod_status.PodAddresses:
         status = status_of(pod)
         node = self._store.storage.get("nodes", ("", held.node)) or {}
         addresses = status_of(node).get("addresses") or ()
         host = next((each["address"] for each in addresses if each.get("type") == "InternalIP"), "127.0.0.1")
         if spec_of(pod).get("hostNetwork"):
-            return pod_status.Place(host, host)
+            return pod_status.PodAddresses(host, host)
         held.address = status.get("podIP") or held.address or self._addresses.take()
-        return pod_status.Place(held.address, host)
+        return pod_status.PodAddresses(held.address, host)
 
     def _write(self, key: Key, pod: Object, status: Object) -> Object:
         return self._store.put_trusted("pods", key, pod | {"metadata": dict(pod["metadata"]), "status": status})

@@ -14,14 +14,14 @@ from pumice.cluster.nodes.stage import PodStage
 KILLED = 137  #: the exit code of containers that did not end in time
 
 
-class Place(NamedTuple):
+class PodAddresses(NamedTuple):
     """The addresses of a pod."""
 
     pod_ip: str
     host_ip: str
 
 
-def status_after(pod: Object, stage: PodStage, now: float, place: Callable[[], Place]) -> Object | Literal["gone"]:
+def status_after(pod: Object, stage: PodStage, now: float, place: Callable[[], PodAddresses]) -> Object | Literal["gone"]:
     """The pod's status once the stage is over, or "gone". `place` finds where the pod is."""
     match stage.becomes:
         case "Gone":

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pumice.api import Object, spec_of
 from pumice.api.dns_names import is_subdomain
-from pumice.controllers.admission.problem import Known, Problem, Settings, loop, one_of
+from pumice.controllers.admission.problem import KnownNames, Problem, Settings, loop, one_of
 from pumice.controllers.controller import Lister
 
 NOT_A_DAG = "jobflow Flow is not DAG"
@@ -30,7 +30,7 @@ def validate(operation: str, new: Object | None, old: Object | None, lister: Lis
 
 
 def _flows(flows: list[Object]) -> Iterator[Problem]:
-    known = Known([flow.get("name") or "" for flow in flows])
+    known = KnownNames([flow.get("name") or "" for flow in flows])
     for index, flow in enumerate(flows):
         name = flow.get("name") or ""
         if not is_subdomain(name):

@@ -75,7 +75,7 @@ def one_of(value: Any, allowed: Iterable[str], field: str) -> Iterable[Problem]:
 MOST_HINTS, MOST_COMPARED = 3, 100
 
 
-class Known:
+class KnownNames:
     """Names that others must be among. `hint` proposes a name that is most like one that is not, for the first few of those."""
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from pumice.api import Object, duration, name_of, spec_of
 from pumice.api.dns_names import is_label
 from pumice.api.quantity import QuantityError, quantity
 from pumice.controllers.admission.podgroup import topology
-from pumice.controllers.admission.problem import A_LABEL, Known, Problem, amounts, loop, one_of, readable
+from pumice.controllers.admission.problem import A_LABEL, KnownNames, Problem, amounts, loop, one_of, readable
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.event import ANY, events_of
 
@@ -22,7 +22,7 @@ LONGEST_NAME = 63  #: of a text that is the value of a label or the name of a ho
 
 def task_problems(job: Object) -> Iterator[Problem]:
     names = [job_spec.task_name(job, task) for task in job_spec.tasks(job)]
-    known, earlier = Known(names), set[str]()
+    known, earlier = KnownNames(names), set[str]()
     graph = {}
     for index, task in enumerate(job_spec.tasks(job)):
         field = f"spec.tasks[{index}]"

@@ -16,7 +16,7 @@ TIMEOUT_S = 10
 SERVICE = "volcano-admission-service"  #: as Volcano's charts call it
 
 
-class Webhook(msgspec.Struct, frozen=True):
+class OwnWebhook(msgspec.Struct, frozen=True):
     """A webhook, which is served at one path."""
 
     path: str  #: such as "/queues/validate"
@@ -34,22 +34,22 @@ class Webhook(msgspec.Struct, frozen=True):
 _WORDS = {kinds.HYPER_NODE: "hypernodes"}  #: the word for a kind in names of webhooks, where it is not the kind in lower case
 
 
-def _hooks() -> list[Webhook]:
+def _hooks() -> list[OwnWebhook]:
     found = []
     for kind, rules in admission.RULES.items():
         word = _WORDS.get(kind, kind.partition(".")[0].lower())
         plural = kinds.named(kind).plural
         if rules.mutate is not None:
-            found.append(Webhook(f"/{plural}/mutate", f"mutate{word}.volcano.sh", kind, True, (admission.CREATE,)))
+            found.append(OwnWebhook(f"/{plural}/mutate", f"mutate{word}.volcano.sh", kind, True, (admission.CREATE,)))
         if rules.validate is not None:
-            found.append(Webhook(f"/{plural}/validate", f"validate{word}.volcano.sh", kind, False, tuple(sorted(rules.operations))))
+            found.append(OwnWebhook(f"/{plural}/validate", f"validate{word}.volcano.sh", kind, False, tuple(sorted(rules.operations))))
     return found
 
 
 HOOKS = {hook.path: hook for hook in _hooks()}
 
 
-class Caller(msgspec.Struct, frozen=True):
+class ClientConfig(msgspec.Struct, frozen=True):
     """How an API server reaches us: a service, or a URL for servers that run outside of the cluster."""
 
     namespace: str = ""
@@ -66,34 +66,34 @@ class Caller(msgspec.Struct, frozen=True):
         name = f"{self.service}.{self.namespace}"
         return (f"{name}.svc", name, self.service, f"{name}.svc.cluster.local")
 
-    def configuration(self, hook: Webhook) -> str:
+    def configuration(self, hook: OwnWebhook) -> str:
         """The name of the webhook configuration. It begins with the name of our service."""
         return f"{self.service or SERVICE}{hook.path.replace('/', '-')}"
 
-    def configurations(self, hook: Webhook) -> tuple[str, ...]:
+    def configurations(self, hook: OwnWebhook) -> tuple[str, ...]:
         """The names under which it may be found: ours, and that of Volcano's charts, which is the same whatever the release is called."""
-        return tuple(dict.fromkeys((self.configuration(hook), Caller().configuration(hook))))
+        return tuple(dict.fromkeys((self.configuration(hook), ClientConfig().configuration(hook))))
 
     def is_called_by(self, client: dict[str, Any]) -> bool:
         """Whether a webhook's clientConfig names our service."""
         service = client.get("service") or {}
         return bool(self.service) and (service.get("namespace"), service.get("name")) == (self.namespace, self.service)
 
-    def client(self, hook: Webhook, authority: bytes) -> dict[str, Any]:
+    def client(self, hook: OwnWebhook, authority: bytes) -> dict[str, Any]:
         bundle = {"caBundle": base64.b64encode(authority).decode()} if authority else {}
         if self.url:
             return {"url": self.url.rstrip("/") + hook.path, **bundle}
         return {"service": {"name": self.service, "namespace": self.namespace, "path": hook.path, "port": 443}, **bundle}
 
 
-def configuration(hook: Webhook, caller: Caller, authority: bytes) -> dict[str, Any]:
+def configuration(hook: OwnWebhook, config: ClientConfig, authority: bytes) -> dict[str, Any]:
     """The whole webhook configuration, for a cluster that has none yet."""
     resource = kinds.named(hook.kind)
-    spared = [name for name in (caller.namespace, "kube-system") if name]
+    spared = [name for name in (config.namespace, "kube-system") if name]
     webhook: dict[str, Any] = {
         "name": hook.name,
         "admissionReviewVersions": ["v1"],
-        "clientConfig": caller.client(hook, authority),
+        "clientConfig": config.client(hook, authority),
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
         "namespaceSelector": {"matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": spared}]},
@@ -111,5 +111,5 @@ def configuration(hook: Webhook, caller: Caller, authority: bytes) -> dict[str, 
     }
     if hook.mutating:
         webhook["reinvocationPolicy"] = "Never"
-    head = {"apiVersion": hook.resource.api_version, "kind": hook.resource.kind, "metadata": {"name": caller.configuration(hook)}}
+    head = {"apiVersion": hook.resource.api_version, "kind": hook.resource.kind, "metadata": {"name": config.configuration(hook)}}
     return {**head, "webhooks": [webhook]}

@@ -29,14 +29,14 @@ LONGEST_LABEL, LONGEST_NAME = 63, 253
 QUEUES = (key.QUEUE_NAME, key.JOB_QUEUE)  #: labels or annotations with a queue
 
 
-class Role:
+class GangRole:
     """One role of an owner: how many pods it has, and how many of them must be there."""
 
     def __init__(self, name: str, count: int, least: int, template: Object) -> None:
         self.name, self.count, self.least, self.template = name.lower(), count, least, template
 
 
-class Gang:
+class ForeignGang:
     """The gang of a pod, as an object of another project means it."""
 
     def __init__(self, dialect: Dialect, owner: Object | None, above: Iterable[Object] = (), part: str = "", only: str = "") -> None:
@@ -55,7 +55,7 @@ class Gang:
         return _unique(name_of(self.owner), uid_of(self.owner), self.part)
 
     @cached_property
-    def roles(self) -> list[Role]:
+    def roles(self) -> list[GangRole]:
         found = [role for each in self.dialect.roles for role in _roles(each, self.owner or {}, self.dialect.elastic)]
         return [role for role in found if not self.only or role.name == self.only]
 
@@ -100,7 +100,7 @@ class Gang:
             return {}
         return {role.name: least for role in self.roles if (least := self._least(role))}
 
-    def _least(self, role: Role) -> int:
+    def _least(self, role: GangRole) -> int:
         """How many pods of the role must be there: of a minimum that the owner states, only those of the leader are."""
         exact = self.minimum == sum(each.least for each in self.roles)
         return role.least if exact or role.name in self.dialect.leader else 0
@@ -149,11 +149,11 @@ def known_by(pod: Object, lister: Lister) -> Iterator[tuple[str, Key]]:
         reference = controller_of(above) if above is not None else None
 
 
-def gang_of(pod: Object, lister: Lister) -> Gang | None:
+def gang_of(pod: Object, lister: Lister) -> ForeignGang | None:
     """The gang of a pod; None if nothing but Volcano's own rules says one."""
     for named, name in _named(pod):
         group = lister.get(named.kind.name, namespace_of(pod), name)
-        return native_gang(group, lister) if named.kind == kinds.NATIVE_POD_GROUPS else Gang(named, group)
+        return native_gang(group, lister) if named.kind == kinds.NATIVE_POD_GROUPS else ForeignGang(named, group)
     found: Dialect | None = None
     chain: list[Object] = []
     for reference, subject in _owners(pod, lister):
@@ -161,7 +161,7 @@ def gang_of(pod: Object, lister: Lister) -> Gang | None:
         if found is None and dialect is not None and not dialect.above:
             found = dialect
             if subject is None or dialect.alone:
-                return Gang(dialect, pod if dialect.alone else None)
+                return ForeignGang(dialect, pod if dialect.alone else None)
         if found is not None and subject is not None:
             chain.append(subject)
     if found is None:
@@ -169,7 +169,7 @@ def gang_of(pod: Object, lister: Lister) -> Gang | None:
             if (owner := lister.get(labelled.kind.name, namespace_of(pod), name)) is not None:
                 return _part_of(pod, labelled, [owner, *(above for _, above in _owners(owner, lister) if above is not None)])
             found = found or labelled
-        return None if found is None else Gang(found, None)
+        return None if found is None else ForeignGang(found, None)
     return _part_of(pod, found, chain)
 
 
@@ -189,15 +189,15 @@ def _owners(subject: Object, lister: Lister) -> Iterator[tuple[Object, Object | 
         subject = above
 
 
-def _part_of(pod: Object, dialect: Dialect, chain: list[Object]) -> Gang:
+def _part_of(pod: Object, dialect: Dialect, chain: list[Object]) -> ForeignGang:
     owner, *above = chain
-    whole = Gang(dialect, owner, above)
+    whole = ForeignGang(dialect, owner, above)
     labels = labels_of(pod)
     split = next((labels[label] for label in dialect.split if label in labels), "")
     in_turn = dialect.in_turn_by in annotations_of(owner)
     in_turn |= any(value == wanted or not wanted for path, wanted in dialect.in_turn for value in _values(owner, path.split(".")))
     only = whole.role_of(pod) if in_turn else ""
-    return Gang(dialect, owner, above, "-".join(filter(None, (split, only))), only)
+    return ForeignGang(dialect, owner, above, "-".join(filter(None, (split, only))), only)
 
 
 def _values(subject: Any, path: list[str]) -> list[Any]:
@@ -209,7 +209,7 @@ def _values(subject: Any, path: list[str]) -> list[Any]:
     return _values(subject.get(path[0]), path[1:]) if isinstance(subject, dict) else []
 
 
-def _roles(stated: Roles, owner: Object, elastic: str) -> Iterator[Role]:
+def _roles(stated: Roles, owner: Object, elastic: str) -> Iterator[GangRole]:
     found = field(owner, stated.path)
     if stated.name:
         named = {stated.name: found}
@@ -224,7 +224,7 @@ def _roles(stated: Roles, owner: Object, elastic: str) -> Iterator[Role]:
             less = (elastic and field(owner, elastic)) or _is_led(stated, owner, each)
             least = min(count, _product(each, stated.least)) if stated.least and less else count
             templates = [found for path in stated.template.split("|") if isinstance(found := field(each, path), dict)]
-            yield Role(name, max(count, 0), max(least, 0), next(iter(templates), {}))
+            yield GangRole(name, max(count, 0), max(least, 0), next(iter(templates), {}))
 
 
 def _is_led(stated: Roles, owner: Object, role: Object) -> bool:
@@ -246,18 +246,18 @@ def number(stated: Any, otherwise: int = 1) -> int:
     return min(max(integer(str(stated), otherwise), 0), MOST)
 
 
-def native_gang(leaf: Object | None, lister: Lister) -> Gang:
+def native_gang(leaf: Object | None, lister: Lister) -> ForeignGang:
     """The gang of a PodGroup: itself, or the tree of groups that must start together; not known while a part of the way up is missing."""
-    gang = Gang(BY_NAME[NATIVE_POD_GROUP], leaf)
+    gang = ForeignGang(BY_NAME[NATIVE_POD_GROUP], leaf)
     top, met = leaf, 0
     while top is not None and (parent := spec_of(top).get("parentCompositePodGroupName")) and met < MOST_OWNERS:
         top, met = lister.get(COMPOSITE, namespace_of(top), parent), met + 1
         if top is not None and field(top, "spec.schedulingPolicy.gang") is not None:
-            gang = Tree(gang.dialect, top, lister)
-    return gang if top is not None else Gang(gang.dialect, None)
+            gang = GangTree(gang.dialect, top, lister)
+    return gang if top is not None else ForeignGang(gang.dialect, None)
 
 
-class Tree(Gang):
+class GangTree(ForeignGang):
     """A composite group with all PodGroups below it."""
 
     def __init__(self, dialect: Dialect, root: Object, lister: Lister) -> None:
@@ -318,7 +318,7 @@ class Tree(Gang):
 
 def leaves_below(root: Object, lister: Lister) -> list[Object]:
     """The PodGroups of a composite group."""
-    return Tree(BY_NAME[NATIVE_POD_GROUP], root, lister).leaves
+    return GangTree(BY_NAME[NATIVE_POD_GROUP], root, lister).leaves
 
 
 def _least_of(leaf: Object) -> int:
@@ -341,7 +341,7 @@ def reference_to(owner: Object) -> Object:
     return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": name_of(owner), "uid": uid_of(owner), "controller": True}
 
 
-def group_spec(gang: Gang, pod: Object) -> Object:
+def group_spec(gang: ForeignGang, pod: Object) -> Object:
     """What the gang's object says of its PodGroup. The pod stands for all where the object has no templates."""
     owner = gang.owner or {}
     stated = {
@@ -354,7 +354,7 @@ def group_spec(gang: Gang, pod: Object) -> Object:
     return spec | {name: value for name, value in stated.items() if value}
 
 
-def _resources(gang: Gang, pod: Object) -> dict[str, str]:
+def _resources(gang: ForeignGang, pod: Object) -> dict[str, str]:
     """What the gang needs to start: as its object says, else by templates, else by this pod."""
     stated = field(gang.owner or {}, "spec.minResources")
     if isinstance(stated, dict):
@@ -365,7 +365,7 @@ def _resources(gang: Gang, pod: Object) -> dict[str, str]:
         return written(times(pod_usage(spec_of(pod)), gang.minimum))  # no template that a pod could be made of
 
 
-def _queue(gang: Gang) -> str:
+def _queue(gang: ForeignGang) -> str:
     for subject in filter(None, (gang.owner, *gang.above)):
         for name in QUEUES:
             if queue := annotations_of(subject).get(name) or labels_of(subject).get(name):
@@ -373,8 +373,8 @@ def _queue(gang: Gang) -> str:
     return str(field(gang.owner or {}, gang.dialect.queue) or "") if gang.dialect.queue else ""
 
 
-def marks(gang: Gang, pod: Object) -> Object:
+def marks(gang: ForeignGang, pod: Object) -> Object:
     """The patch by which a pod says its PodGroup and its role."""
     role = gang.role_of(pod)
     metadata: Object = {"annotations": {key.GROUP_NAME: gang.name, **({key.TASK_SPEC: role} if role else {})}}
-    return {"metadata": metadata | ({"labels": {key.TASK_SPEC: role}} if isinstance(gang, Tree) else {})}
+    return {"metadata": metadata | ({"labels": {key.TASK_SPEC: role}} if isinstance(gang, GangTree) else {})}

@@ -34,7 +34,7 @@ from pumice.api.resource_quota import pod_usage, times, written
 from pumice.controllers.controller import GANG_FIELD, GANG_LABEL, NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.foreign_gangs import (
     COMPOSITE,
-    Gang,
+    ForeignGang,
     gang_of,
     group_spec,
     known_by,
@@ -116,7 +116,7 @@ class PodGroups:
         named = (pod for pod in lister.all(kinds.POD, namespace_of(group)) if annotations_of(pod).get(key.GROUP_NAME) == name_of(group))
         return (pod for pod in named if self._in_own_group(pod, lister))
 
-    def _gang(self, pod: Object, lister: Lister) -> Gang | None:
+    def _gang(self, pod: Object, lister: Lister) -> ForeignGang | None:
         return gang_of(pod, lister) if self.gangs_of_others else None
 
     def _is_ours(self, pod: Object) -> bool:
@@ -215,7 +215,7 @@ class PodGroups:
         revision = status_of(workload).get("updateRevision")
         return not revision or labels_of(pod).get(key.CONTROLLER_REVISION_HASH, revision) == revision
 
-    def build(self, pod: Object, lister: Lister, gang: Gang | None = None) -> Object:
+    def build(self, pod: Object, lister: Lister, gang: ForeignGang | None = None) -> Object:
         """The PodGroup for this pod and the others of its controller, or of its gang."""
         begin: tuple[str, ...] = ("volcano.sh/",)
         if gang is not None and gang.owner is not None:

@@ -152,7 +152,7 @@ def _count(text: str, where: str) -> int:
     return int(text)
 
 
-class Candidate(Struct, frozen=True):
+class ShardCandidate(Struct, frozen=True):
     """A node that a scheduler may have."""
 
     name: str
@@ -160,26 +160,26 @@ class Candidate(Struct, frozen=True):
     labels: Mapping[str, str]
 
 
-Choice = Callable[[ShardPolicy, list[Candidate]], list[Candidate]]
-Score = Callable[[ShardPolicy, Candidate], float]
+Choice = Callable[[ShardPolicy, list[ShardCandidate]], list[ShardCandidate]]
+Score = Callable[[ShardPolicy, ShardCandidate], float]
 
 
-def _accepted(policy: ShardPolicy, found: list[Candidate]) -> list[Candidate]:
+def _accepted(policy: ShardPolicy, found: list[ShardCandidate]) -> list[ShardCandidate]:
     least, most = _range(policy)
     return [node for node in found if least <= node.share <= most]
 
 
-def _fullness(policy: ShardPolicy, node: Candidate) -> float:
+def _fullness(policy: ShardPolicy, node: ShardCandidate) -> float:
     least, most = _range(policy)
     return 1.0 if least == most else (node.share - least) / (most - least)
 
 
-def _is_warm(policy: ShardPolicy, node: Candidate) -> float:
+def _is_warm(policy: ShardPolicy, node: ShardCandidate) -> float:
     label = policy.arguments.get("warmupLabel", "node.volcano.sh/warmup")
     return float(node.labels.get(label) == policy.arguments.get("warmupLabelValue", "true"))
 
 
-def _limited(policy: ShardPolicy, found: list[Candidate]) -> list[Candidate]:
+def _limited(policy: ShardPolicy, found: list[ShardCandidate]) -> list[ShardCandidate]:
     most = int(policy.arguments.get("maxNodes") or 0)
     return found[:most] if most else found
 
@@ -190,7 +190,7 @@ SCORES: Mapping[str, Score] = {"allocation-rate": _fullness, "warmup": _is_warm}
 LIMITS: Mapping[str, Choice] = {"node-limit": _limited}
 
 
-def assigned(shards: Iterable[ShardOf], nodes: Iterable[Candidate]) -> dict[str, list[str]]:
+def assigned(shards: Iterable[ShardOf], nodes: Iterable[ShardCandidate]) -> dict[str, list[str]]:
     """The nodes of each scheduler, the best first."""
     left = sorted(nodes, key=lambda node: node.name)
     found: dict[str, list[str]] = {}
@@ -267,7 +267,7 @@ class NodeShards:
         if not nodes:
             return result(writes, later)  # more likely the nodes could not be read yet than that there are none
         self._shares = {name_of(node): _share_of(node, lister) for node in nodes}
-        wanted = assigned(settings.shards, [Candidate(name_of(each), self._shares[name_of(each)], labels_of(each)) for each in nodes])
+        wanted = assigned(settings.shards, [ShardCandidate(name_of(each), self._shares[name_of(each)], labels_of(each)) for each in nodes])
         return result([*writes, *_made_so(wanted, lister)], later)
 
 

@@ -26,7 +26,7 @@ import msgspec
 
 from pumice.api import InputError
 from pumice.api.kinds import JOBS, group_of
-from pumice.api.manifests import Manifest
+from pumice.api.manifests import WorkloadManifest
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.structs import convert
@@ -102,7 +102,7 @@ def _pods_of(obj: dict[str, Any], cluster: Cluster, now: float) -> list[tuple[st
     if pods_asked(obj) > MOST_PODS:
         return []
     queues = [("Queue", queue.wire) for queue in cluster.queues.values() if queue.wire is not None]
-    return expanded([Manifest({**obj, "metadata": {**obj["metadata"], "uid": ""}}, "")], queues, now)
+    return expanded([WorkloadManifest({**obj, "metadata": {**obj["metadata"], "uid": ""}}, "")], queues, now)
 
 
 HEADLINES_PERIOD_S = 5.0

@@ -42,7 +42,7 @@ from pumice.scheduler.framework.decisions import (
     GroupCondition,
     GroupStatus,
     JobOutcome,
-    NativeGroupStatus,
+    NativeGroupCondition,
     Waiting,
 )
 from pumice.scheduler.framework.job_classes import Member
@@ -335,7 +335,7 @@ def _annotations(group: GroupStatus, note: GroupNote | None) -> dict[str, str | 
     return found
 
 
-def _condition(outcome: NativeGroupStatus, sent_status: SentStatus, now: float) -> WriteCondition | None:
+def _condition(outcome: NativeGroupCondition, sent_status: SentStatus, now: float) -> WriteCondition | None:
     """The condition to write; None if the group has it, or if the same was written and the watch has not shown it yet."""
     request = _blamed_condition(outcome)
     known = next((each for each in outcome.group.status.conditions or () if each.type == SCHEDULED), None)
@@ -360,7 +360,7 @@ def _condition(outcome: NativeGroupStatus, sent_status: SentStatus, now: float) 
     return request._replace(condition=condition | {"lastTransitionTime": since or rfc3339(now)})
 
 
-def _blamed_condition(group: NativeGroupStatus) -> WriteCondition:
+def _blamed_condition(group: NativeGroupCondition) -> WriteCondition:
     meta = group.group.metadata
     return WriteCondition(ObjectRef(meta.name, meta.namespace or "", meta.uid or ""), {})
 

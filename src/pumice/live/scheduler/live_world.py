@@ -11,7 +11,7 @@ from typing import Any
 from pumice.api import duration
 from pumice.live.clock import Clock
 from pumice.live.scheduler.usage_sources import UsageFailure, fetch
-from pumice.scheduler.framework.world import NOWHERE, ExtenderService, Usage, World
+from pumice.scheduler.framework.world import NOWHERE, ExtenderService, NodeUsage, World
 
 INTERVAL_S = 30.0
 log = logging.getLogger(__name__)
@@ -25,15 +25,15 @@ class LiveWorld:
     def __init__(self, clock: Clock, beyond: World = NOWHERE) -> None:
         self._clock = clock
         self._beyond = beyond
-        self._usage: dict[str, Usage] = {}
+        self._usage: dict[str, NodeUsage] = {}
 
-    def usage(self, node: str) -> Usage | None:
+    def usage(self, node: str) -> NodeUsage | None:
         return self._usage.get(node) or self._beyond.usage(node)
 
     def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> ExtenderService | None:
         return self._beyond.extender(url, timeout_s, options)
 
-    def measured(self, found: dict[str, Usage]) -> None:
+    def measured(self, found: dict[str, NodeUsage]) -> None:
         """Take over a round of measurements. Older ones stay while they count."""
         now = self._clock.now()
         self._usage = {node: usage for node, usage in (self._usage | found).items() if usage.is_fresh(now)}

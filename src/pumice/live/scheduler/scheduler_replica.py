@@ -63,7 +63,7 @@ def nothing_beside(scheduler: Scheduler, client: Client) -> AbstractAsyncContext
     return nullcontext()
 
 
-Waiting = Callable[[Client, Callable[[], str]], AbstractAsyncContextManager[object]]
+WhileWaiting = Callable[[Client, Callable[[], str]], AbstractAsyncContextManager[object]]
 
 
 def nothing_waiting(client: Client, leader: Callable[[], str]) -> AbstractAsyncContextManager[object]:
@@ -88,7 +88,7 @@ class SchedulerSettings(ReplicaSettings):
     record: str = ""  #: the folder of the black box; empty: none
     record_bytes: int = 256 << 20  #: the most that the black box may take
     beside: Beside = nothing_beside  #: makes a context that is open for as long as the scheduler works
-    waiting: Waiting = nothing_waiting  #: makes one that is open for as long as another replica leads; it is given who leads
+    waiting: WhileWaiting = nothing_waiting  #: makes one that is open for as long as another replica leads; it is given who leads
 
 
 class Replica:

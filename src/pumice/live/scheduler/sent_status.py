@@ -62,7 +62,7 @@ class QueueNote(msgspec.Struct):
     version: int | None = None
 
 
-class Message(msgspec.Struct, frozen=True):
+class SentMessage(msgspec.Struct, frozen=True):
     """The last message of an event reason that was sent about a job."""
 
     text: str  #: without amounts
@@ -103,7 +103,7 @@ class SentStatus:
         self.pauses = WriteBackoff()
         self.rest_reported_at = -inf  #: when it was last found out why jobs at rest wait
         self.quiet: dict[str, Quiet] = {}  #: by job uid: jobs of which everything has been reported
-        self._messages: dict[str, dict[str, Message]] = {}  #: the messages last sent, by job uid and reason
+        self._messages: dict[str, dict[str, SentMessage]] = {}  #: the messages last sent, by job uid and reason
 
     def marks_of(self, uids: Iterable[str]) -> list[Mark | None]:
         """The conditions last written to these pods."""
@@ -165,11 +165,11 @@ class SentStatus:
         sent = self._messages.setdefault(job_uid, {})
         last, text = sent.get(reason), without_amounts(message)
         if last is None or last.text != text:
-            sent[reason] = Message(text, now, FIRST_PAUSE_S)
+            sent[reason] = SentMessage(text, now, FIRST_PAUSE_S)
         elif now - last.sent_at < last.pause_s:
             return False
         else:
-            sent[reason] = Message(text, now, min(LONGEST_PAUSE_S, 2 * last.pause_s))
+            sent[reason] = SentMessage(text, now, min(LONGEST_PAUSE_S, 2 * last.pause_s))
         return True
 
     def repeat_at(self, job_uid: str, reason: str) -> float:

@@ -15,7 +15,7 @@ from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import first
 from pumice.live.scheduler.canary_share import CanaryShare
 from pumice.live.scheduler.loop import LONGEST_PAUSE_S, CycleObserver, Scheduler
-from pumice.live.scheduler.shadow_comparison import Comparison, ShadowMetrics, Verdict, since
+from pumice.live.scheduler.shadow_comparison import Comparison, PodVerdict, ShadowMetrics, since
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.eviction_cost import gpus
@@ -34,7 +34,7 @@ class Shadow(Scheduler):
         self._canary = canary
         self.comparison = Comparison(self.clock.now(), self.clock.now(), canary=str(canary or ""))
         self.shadow_metrics = ShadowMetrics()
-        self._seen: dict[str, tuple[Verdict, Task]] = {}  #: pods that wait, by uid
+        self._seen: dict[str, tuple[PodVerdict, Task]] = {}  #: pods that wait, by uid
 
     def served(self, request: Request) -> Response:
         """The HTTP answer with the comparison so far, to requests from this machine only: it names the pods of all users."""
@@ -89,7 +89,7 @@ class Shadow(Scheduler):
                 comparison.close(verdict)
         for task in filter(self._is_compared, _pending(self.cluster)):
             if task.uid not in seen:
-                seen[task.uid] = Verdict(task.key, gpus(task, self.cluster.dimensions), now), task
+                seen[task.uid] = PodVerdict(task.key, gpus(task, self.cluster.dimensions), now), task
         for waiting in decisions.waiting:
             if waiting.task.uid in seen and not seen[waiting.task.uid][0].ours:
                 seen[waiting.task.uid][0].why = waiting.message

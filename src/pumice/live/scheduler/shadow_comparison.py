@@ -17,7 +17,7 @@ SAME_NODE, OTHER_NODE, NOWHERE = "same node", "other node", "nowhere"  #: where 
 TURN_S = 2.0  #: a pod that would be placed sooner by no more than this counts as placed at the same time
 
 
-class Verdict(msgspec.Struct):
+class PodVerdict(msgspec.Struct):
     """What both schedulers did with a pod that waited. Times are seconds since 1970."""
 
     pod: str
@@ -74,11 +74,11 @@ class Comparison(msgspec.Struct):
     canary: str = ""  #: the share that Pumice schedules itself, which is not compared
     bound: int = 0  #: pods of the canary's share that Pumice has placed
     evicted: int = 0
-    would_place: list[Verdict] = []  #: pods that still wait, though Pumice would place them
+    would_place: list[PodVerdict] = []  #: pods that still wait, though Pumice would place them
     would_evict: dict[str, str] = {}  #: running pods that Pumice would evict, and for which pod or PodGroup
-    verdicts: list[Verdict] = []  #: the last verdicts in which both schedulers differ
+    verdicts: list[PodVerdict] = []  #: the last verdicts in which both schedulers differ
 
-    def close(self, verdict: Verdict) -> None:
+    def close(self, verdict: PodVerdict) -> None:
         """Count a pod that the other scheduler has placed."""
         self.placed += 1
         self.same_node += verdict.where == SAME_NODE

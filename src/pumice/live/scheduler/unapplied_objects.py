@@ -14,7 +14,7 @@ from pumice.live.scheduler.metrics import LiveMetrics
 
 PAUSES = Backoff(2.0, 600.0)
 NEVER = float("inf")
-Key = tuple[str, str, str]
+KindKey = tuple[str, str, str]
 log = logging.getLogger(__name__)
 
 
@@ -29,7 +29,7 @@ class UnappliedObjects:
     """The changes that could not be applied: the newest of each object, by kind, namespace and name."""
 
     def __init__(self, metrics: LiveMetrics) -> None:
-        self._troubles: dict[Key, _Trouble] = {}
+        self._troubles: dict[KindKey, _Trouble] = {}
         self._metrics = metrics
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class UnappliedObjects:
         return min((trouble.due for trouble in self._troubles.values()), default=NEVER)
 
 
-def _key(kind: str, change: Change[Any]) -> Key:
+def _key(kind: str, change: Change[Any]) -> KindKey:
     if isinstance(change, Deleted):
         return kind, change.namespace, change.name
     meta = getattr(change.object, "metadata", None)

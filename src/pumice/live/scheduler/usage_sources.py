@@ -17,7 +17,7 @@ from pumice.api.quantity import quantity
 from pumice.client.tls import Trust, context
 from pumice.http.connection_pool import fetch as call
 from pumice.http.messages import basic
-from pumice.scheduler.framework.world import Usage
+from pumice.scheduler.framework.world import NodeUsage
 
 PERIOD = "10m"
 TIMEOUT_S = 10.0
@@ -29,7 +29,7 @@ class UsageFailure(Exception):
     """A source of usage could not be read."""
 
 
-async def fetch(metrics: Mapping[str, str], now: float) -> dict[str, Usage]:
+async def fetch(metrics: Mapping[str, str], now: float) -> dict[str, NodeUsage]:
     """The usage of each node, from the source that the section `metrics` names. What is no number is left out. Raises UsageFailure."""
     kind = metrics["type"]
     source = SOURCES.get(kind)
@@ -66,17 +66,17 @@ class _Asked:
         return msgspec.json.decode(answer.body)
 
 
-async def _prometheus(source: _Asked, now: float) -> dict[str, Usage]:
+async def _prometheus(source: _Asked, now: float) -> dict[str, NodeUsage]:
     columns = []
     for query in (CPU_QUERY, MEMORY_QUERY):
         answer = await source.get("/api/v1/query", {"query": query.format(period=PERIOD)})
         columns.append({series["metric"]["instance"].split(":")[0]: series["value"] for series in answer["data"]["result"]})
     cpu, memory = columns
     both = [node for node in cpu if node in memory]
-    return {node: Usage(float(cpu[node][1]), float(memory[node][1]), float(cpu[node][0])) for node in both}
+    return {node: NodeUsage(float(cpu[node][1]), float(memory[node][1]), float(cpu[node][0])) for node in both}
 
 
-async def _elasticsearch(source: _Asked, now: float) -> dict[str, Usage]:
+async def _elasticsearch(source: _Asked, now: float) -> dict[str, NodeUsage]:
     index = source.metrics.get("elasticsearch.index", "metricbeat-*")
     host = source.metrics.get("elasticsearch.hostnameFieldName", "host.hostname")
     averages = {
@@ -94,17 +94,17 @@ async def _elasticsearch(source: _Asked, now: float) -> dict[str, Usage]:
     for bucket in answer["aggregations"]["nodes"]["buckets"]:
         cpu, memory, newest = (bucket[name]["value"] for name in ("cpu", "memory", "newest"))
         if cpu is not None and memory is not None:
-            found[str(bucket["key"])] = Usage(100 * cpu, 100 * memory, now if newest is None else newest / 1000)
+            found[str(bucket["key"])] = NodeUsage(100 * cpu, 100 * memory, now if newest is None else newest / 1000)
     return found
 
 
-async def _adaptor(source: _Asked, now: float) -> dict[str, Usage]:
+async def _adaptor(source: _Asked, now: float) -> dict[str, NodeUsage]:
     columns: list[dict[str, tuple[float, float]]] = []
     for name in ("node_cpu_usage_avg", "node_memory_usage_avg"):
         answer = await source.get(f"/apis/custom.metrics.k8s.io/v1beta2/nodes/*/{name}", {})
         columns.append({item["describedObject"]["name"]: _fraction(item, now) for item in answer["items"]})
     cpu, memory = columns
-    return {node: Usage(100 * value, 100 * memory[node][0], at) for node, (value, at) in cpu.items() if node in memory}
+    return {node: NodeUsage(100 * value, 100 * memory[node][0], at) for node, (value, at) in cpu.items() if node in memory}
 
 
 def _fraction(item: dict[str, Any], now: float) -> tuple[float, float]:

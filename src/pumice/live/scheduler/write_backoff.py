@@ -17,7 +17,7 @@ BACKOFF = Backoff(2.0, 120.0)
 FORGIVEN_S = 300.0  #: so long after the end of a pause, the next refusal counts as the first one
 
 
-class Write(Struct, frozen=True):
+class BackedOffWrite(Struct, frozen=True):
     kind: str
     name: str  #: namespace/name, or a uid
 
@@ -33,7 +33,7 @@ class WriteBackoff:
     """Writes that were refused, and how long each is left alone. `now` is the time."""
 
     def __init__(self) -> None:
-        self._pauses: dict[Write, Pause] = {}
+        self._pauses: dict[BackedOffWrite, Pause] = {}
         self._refused: Counter[str] = Counter()  #: by kind: how many of them the server refused
         self._forgave_in = -inf  #: the second
 
@@ -47,10 +47,10 @@ class WriteBackoff:
     def longer(self, kind: str, name: str, now: float, *, refused: bool = False) -> float:
         """Begin the next, longer pause of a write, and return its length in seconds."""
         self._forgive(now)
-        refusals = self._pauses.get(Write(kind, name), Pause(0, now)).refusals
+        refusals = self._pauses.get(BackedOffWrite(kind, name), Pause(0, now)).refusals
         pause_s = BACKOFF.delay_s(refusals, 1.0)
         self.forget(kind, name)
-        self._pauses[Write(kind, name)] = Pause(refusals + 1, now + pause_s, refused=refused)
+        self._pauses[BackedOffWrite(kind, name)] = Pause(refusals + 1, now + pause_s, refused=refused)
         self._refused[kind] += refused
         return pause_s
 
@@ -63,7 +63,7 @@ class WriteBackoff:
 
     def forget(self, kind: str, name: str) -> None:
         """Forget the refusals of a write: it was granted, or its object is gone."""
-        known = self._pauses.pop(Write(kind, name), None)
+        known = self._pauses.pop(BackedOffWrite(kind, name), None)
         self._refused[kind] -= known is not None and known.refused
 
     def __bool__(self) -> bool:
@@ -74,7 +74,7 @@ class WriteBackoff:
         return {write.kind: pause.until for write, pause in self._pauses.items() if write.name in names}
 
     def holds(self, kind: str, name: str, now: float) -> bool:
-        pause = self._pauses.get(Write(kind, name))
+        pause = self._pauses.get(BackedOffWrite(kind, name))
         return pause is not None and now < pause.until
 
     def next_end(self, now: float) -> float:

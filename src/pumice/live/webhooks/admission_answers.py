@@ -15,7 +15,7 @@ from pumice.api import key_of, uid_of
 from pumice.client.failures import ApiError, KubeError
 from pumice.client.transport import ListScope, Transport, as_dict
 from pumice.controllers import admission
-from pumice.controllers.admission.webhooks import Webhook
+from pumice.controllers.admission.webhooks import OwnWebhook
 from pumice.http.connection_pool import fetch
 from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response
@@ -42,10 +42,10 @@ class AdmissionAnswers:
         self._unreadable: set[str] = set()  #: kinds that may not even be listed
         self.following = followed(transport, self.cache, scopes(ADMISSION))
 
-    def routes(self, hooks: Sequence[Webhook]) -> dict[str, Handler]:
+    def routes(self, hooks: Sequence[OwnWebhook]) -> dict[str, Handler]:
         return {hook.path: self._handler(hook) for hook in hooks}
 
-    def _handler(self, hook: Webhook) -> Handler:
+    def _handler(self, hook: OwnWebhook) -> Handler:
         async def answer(request: Request) -> Response:
             try:
                 asked = read(request.body)

@@ -15,7 +15,7 @@ from typing import Any
 from pumice.api.kinds import ObjectRef
 from pumice.client.failures import ApiError, despite
 from pumice.client.transport import Transport, as_dict
-from pumice.controllers.admission.webhooks import Caller, Webhook, configuration
+from pumice.controllers.admission.webhooks import ClientConfig, OwnWebhook, configuration
 
 log = logging.getLogger(__name__)
 TRIES = 5
@@ -28,14 +28,16 @@ class _Outcome(Enum):
     MISSING = "missing"
 
 
-async def register(transport: Transport, hooks: Sequence[Webhook], caller: Caller, authority: bytes, *, create: bool = True) -> list[str]:
+async def register(
+    transport: Transport, hooks: Sequence[OwnWebhook], config: ClientConfig, authority: bytes, *, create: bool = True
+) -> list[str]:
     """Write our authority into the configurations, and with `create` create missing ones. Return the names of those that are missing
     because our role does not let us create them. Raises KubeError."""
     found: dict[_Outcome, list[str]] = {outcome: [] for outcome in _Outcome}
     for hook in hooks:
         for left in reversed(range(TRIES)):
             try:
-                outcome, name = await _register(transport, hook, caller, authority, create)
+                outcome, name = await _register(transport, hook, config, authority, create)
                 found[outcome].append(name)
                 break
             except ApiError as error:
@@ -47,48 +49,48 @@ async def register(transport: Transport, hooks: Sequence[Webhook], caller: Calle
     return found[_Outcome.MISSING]
 
 
-async def _register(transport: Transport, hook: Webhook, caller: Caller, authority: bytes, create: bool) -> tuple[_Outcome, str]:
+async def _register(transport: Transport, hook: OwnWebhook, config: ClientConfig, authority: bytes, create: bool) -> tuple[_Outcome, str]:
     """What became of a webhook's configuration, and its name."""
-    found = await _found(transport, hook, caller)
+    found = await _found(transport, hook, config)
     if found is None:
-        outcome = await _created(transport, hook, caller, authority) if create else _Outcome.AS_IT_WAS
-        return outcome, caller.configuration(hook)
+        outcome = await _created(transport, hook, config, authority) if create else _Outcome.AS_IT_WAS
+        return outcome, config.configuration(hook)
     name = found["metadata"]["name"]
-    if not _trusting(found, hook, caller, authority):
+    if not _trusting(found, hook, config, authority):
         return _Outcome.AS_IT_WAS, name
     await transport.update(hook.resource, ObjectRef(name), found)
     return _Outcome.TRUSTED, name
 
 
-async def _found(transport: Transport, hook: Webhook, caller: Caller) -> dict[str, Any] | None:
+async def _found(transport: Transport, hook: OwnWebhook, config: ClientConfig) -> dict[str, Any] | None:
     """The configuration of the webhook, made by whomever. One under Volcano's name may be another's: it must call our service."""
-    for name in caller.configurations(hook):
+    for name in config.configurations(hook):
         try:
             found = as_dict(await transport.get(hook.resource, ObjectRef(name)))
         except ApiError as error:
             if error.code != 404:
                 raise
             continue
-        if name == caller.configuration(hook) or any(caller.is_called_by(each["clientConfig"]) for each in found.get("webhooks") or ()):
+        if name == config.configuration(hook) or any(config.is_called_by(each["clientConfig"]) for each in found.get("webhooks") or ()):
             return found
     return None
 
 
-async def _created(transport: Transport, hook: Webhook, caller: Caller, authority: bytes) -> _Outcome:
+async def _created(transport: Transport, hook: OwnWebhook, config: ClientConfig, authority: bytes) -> _Outcome:
     with despite(403):
-        await transport.create(hook.resource, configuration(hook, caller, authority))
+        await transport.create(hook.resource, configuration(hook, config, authority))
         return _Outcome.CREATED
     return _Outcome.MISSING
 
 
-def _trusting(found: dict[str, Any], hook: Webhook, caller: Caller, authority: bytes) -> bool:
+def _trusting(found: dict[str, Any], hook: OwnWebhook, config: ClientConfig, authority: bytes) -> bool:
     """Put the authority, and our URL if we have one, into the found configuration, and return whether that changed anything."""
     bundle = base64.b64encode(authority).decode()
     changed = False
     for webhook in found.get("webhooks") or ():
         client = webhook["clientConfig"]
         path = (client.get("service") or {}).get("path") or client.get("url") or ""
-        wanted = caller.client(hook, authority) if caller.url else {**client, "caBundle": bundle}
+        wanted = config.client(hook, authority) if config.url else {**client, "caBundle": bundle}
         if path.endswith(hook.path) and client != wanted:
             webhook["clientConfig"] = wanted
             changed = True

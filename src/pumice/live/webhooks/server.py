@@ -28,7 +28,7 @@ from pumice.client.rate_limit import ClientLimits
 from pumice.client.tls import KeyPair, present, usable
 from pumice.client.transport import Transport, as_dict
 from pumice.controllers import admission
-from pumice.controllers.admission.webhooks import HOOKS, Caller, Webhook
+from pumice.controllers.admission.webhooks import HOOKS, ClientConfig, OwnWebhook
 from pumice.http.listener import Listener
 from pumice.live.cache_sync import synced
 from pumice.live.clock import Clock, WallClock
@@ -161,10 +161,10 @@ class WebhookSettings(msgspec.Struct):
     """All settings that come from flags."""
 
     #: those that are registered. The others are answered too, if Volcano has left a configuration for them: nothing could be created else
-    hooks: tuple[Webhook, ...]
+    hooks: tuple[OwnWebhook, ...]
     rules: Callable[[], admission.Settings]  #: reads the configuration. Raises InputError
     address: tuple[str, int] = ("", 8443)
-    caller: Caller = Caller()
+    client_config: ClientConfig = ClientConfig()
     files: tuple[str, str, str] | None = None  #: certificate, key, authority; None: a Secret of our own
     secret: str = "volcano-admission-secret"
     qps: float = 50.0
@@ -221,7 +221,7 @@ class WebhookReplica:
         settings = self._settings
         if settings.files is not None:
             return Files(*settings.files)
-        return ClusterSecret(client, ObjectRef(settings.secret, settings.caller.namespace), settings.hosts, self._clock)
+        return ClusterSecret(client, ObjectRef(settings.secret, settings.client_config.namespace), settings.hosts, self._clock)
 
     async def _keep(self, client: Client, source: CertificateSource, rules: AdmissionAnswers) -> None:
         """Take over new certificates and new rules as they come. If they cannot be read, the old ones stay in force."""
@@ -248,13 +248,13 @@ class WebhookReplica:
     async def _register(self, client: Client) -> None:
         assert self._served is not None
         settings, authority = self._settings, self._served.authority
-        if settings.caller.known:  # again and again: an upgrade of the chart empties the authority that we wrote
+        if settings.client_config.known:  # again and again: an upgrade of the chart empties the authority that we wrote
             create = authority != self._registered or bool(self._missing)
-            missing = await register(client, settings.hooks, settings.caller, authority, create=create)
+            missing = await register(client, settings.hooks, settings.client_config, authority, create=create)
             if missing and missing != self._missing:
                 log.info("who installs us is waited for to create these webhook configurations: %s", ", ".join(missing))
             left = [hook for hook in HOOKS.values() if hook not in settings.hooks]
-            await register(client, left, settings.caller, authority, create=False)
+            await register(client, left, settings.client_config, authority, create=False)
             self._registered, self._missing = authority, missing
 
     def alive(self) -> str:

@@ -89,7 +89,7 @@ def _container(container: Object, number: int) -> Object:
     return named | {"resources": resources | ({"limits": limits} if limits else {})}
 
 
-Key = tuple[str, str]
+PodKey = tuple[str, str]
 AT_ONCE = DeleteOptions(grace_s=0)
 
 
@@ -108,7 +108,7 @@ class JobPod:
     leaving: Leaving | None = None  #: the pods with which it comes back
 
     @property
-    def key(self) -> Key:
+    def key(self) -> PodKey:
         return self.life.work.namespace, self.name
 
     @property
@@ -124,14 +124,14 @@ class Leaving:
     left: set[JobPod] = field(default_factory=set)  #: the pods that are not gone yet
 
 
-class Cause(NamedTuple):
+class EvictionCause(NamedTuple):
     """Why a pod is evicted."""
 
     action: str
     beneficiary: str = ""
 
 
-LOST = Cause("node-fail")
+LOST = EvictionCause("node-fail")
 
 
 class WholeJobs:
@@ -143,8 +143,8 @@ class WholeJobs:
         self._scheduler = schedulers_of(policy)[0]
         self._grouped = policy.places_gangs
         self._number = 0
-        self._pods: dict[Key, JobPod] = {}
-        self._changed: dict[Key, None] = {}
+        self._pods: dict[PodKey, JobPod] = {}
+        self._changed: dict[PodKey, None] = {}
         self._causes: dict[str, Evict] = {}  #: of evictions under way, by pod uid
         store.storage.listen(self._on_write, "pods")
 
@@ -226,9 +226,9 @@ class WholeJobs:
         self._start([(pod, there) for pod, there in found if there is not None and pod.run is None and _runs(there)])
         return True
 
-    def _cause(self, there: Object | None) -> Cause:
+    def _cause(self, there: Object | None) -> EvictionCause:
         decided = self._causes.pop(uid_of(there), None) if there is not None else None
-        return Cause(decided.action, decided.beneficiary) if decided is not None else LOST
+        return EvictionCause(decided.action, decided.beneficiary) if decided is not None else LOST
 
     def _start(self, starting: list[tuple[JobPod, Object]]) -> None:
         now, together = self._now(), dict[tuple[int, float], Run[JobPod]]()
@@ -280,7 +280,7 @@ class WholeJobs:
             self._store.delete("podgroups.scheduling.volcano.sh", object_name(work), work.namespace)
         self._record.ended(life, state)
 
-    def _evict(self, pod: JobPod, cause: Cause) -> None:
+    def _evict(self, pod: JobPod, cause: EvictionCause) -> None:
         life = pod.life
         victims = [each for run in life.runs for each in run.tasks.values()] if life.work.restarts_whole else [pod]
         leaving = Leaving(victims, set(victims))

@@ -17,7 +17,7 @@ from msgspec import field
 from pumice.api.times import Duration
 from pumice.scheduler.actions.comeback import hold, keep_places, placed
 from pumice.scheduler.eviction.movable_pods import Movable, MoveRules, PastMoves
-from pumice.scheduler.eviction.room_by_moves import Limit, Places, Plan, RoomByMoves
+from pumice.scheduler.eviction.room_by_moves import Limit, MovePlan, Places, RoomByMoves
 from pumice.scheduler.framework.held_places import MOVED, HeldPlace, held_places
 from pumice.scheduler.framework.job_class_turns import Turns
 from pumice.scheduler.framework.journal import Otherwise
@@ -95,7 +95,7 @@ class MakingRoom:
             self._carry_out(job, *found)
             self._note([task for task, _ in found[0].moves])
 
-    def plan(self, job: Job) -> tuple[Plan, Within] | None:
+    def plan(self, job: Job) -> tuple[MovePlan, Within] | None:
         """A plan that stands, and the HyperNodes in which the job gets its room; None if none is found."""
         session, wanted = self.session, self._wanted(job)
         if not wanted or not self._has_room_in_pieces(wanted):
@@ -167,7 +167,7 @@ class MakingRoom:
 
     # -- carrying out
 
-    def _carry_out(self, job: Job, plan: Plan, within: Within) -> None:
+    def _carry_out(self, job: Job, plan: MovePlan, within: Within) -> None:
         session, names = self.session, self.session.nodes.names
         until, dimensions = session.now + self.args.hold_for, session.cluster.dimensions
         coming = Counter(task.role for task, _ in plan.places)
@@ -221,9 +221,9 @@ class Proof:
         self.job = job
         self.wanted = wanted
         self._domains = within
-        self._rules = PlaceRules(session, self._within)
+        self._rules = SessionPlaceRules(session, self._within)
 
-    def plan(self, most: int) -> Plan | None:
+    def plan(self, most: int) -> MovePlan | None:
         """A plan in which every pod has a place; None if none is found, or if the job needs no moves."""
         for _ in range(TRIES):
             plan = RoomByMoves(self.session.nodes, self.wanted, self.movable, self._rules, most).plan()
@@ -250,7 +250,7 @@ def own_domain(session: Session, task: Task) -> HyperNode | None:
     return session.topology.occupied(job) if job is not None and job.asks_for_topology else None
 
 
-class PlaceRules:
+class SessionPlaceRules:
     """Where pods may be, by all rules of the session. What is refused when it is tried is not proposed again: a node; or, if pods of the
     same kind go there in the same plan, as many of them on this node, or on the nodes over which they are to be spread."""
 

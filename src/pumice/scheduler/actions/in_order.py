@@ -26,7 +26,7 @@ from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_class_turns import Turns, apart
 from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.observer import Observer
-from pumice.scheduler.framework.orders import Key
+from pumice.scheduler.framework.orders import OrderKey
 from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import INQUEUE, Cluster, Job, OneOf, Task, Template
@@ -84,7 +84,7 @@ class InOrder(Action):
             return None
         return serve(cluster, policy, now, observer, self.args.backfill, self.args.default_estimate or inf)
 
-    def turn_of_newcomer(self, job: Job) -> Key:
+    def turn_of_newcomer(self, job: Job) -> OrderKey:
         return job.created, next(iter(job.tasks.values())).number
 
     def class_key(self, job: Job) -> Hashable:
@@ -107,7 +107,7 @@ class LineInSession(Line):
             self.session.set_phase(job, INQUEUE)
         return self.session.job_valid(job) is None
 
-    def _key(self, job: Job) -> Key:
+    def _key(self, job: Job) -> OrderKey:
         return (*self.session.orders.job_plugin_key(job), job.created, next(iter(job.tasks.values())).number)
 
     def start_in_order(self, *, strict: bool) -> Job | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pumice.scheduler.engine import Evaluation
-from pumice.scheduler.eviction.gang_choice import GangNeeds, Places, Victims, choices, fewest, victims
+from pumice.scheduler.eviction.gang_choice import DomainVictims, GangNeeds, Places, choices, fewest, victims
 from pumice.scheduler.eviction.gang_offer import Offer
 from pumice.scheduler.eviction.gang_rooms import Demand, Rooms
 from pumice.scheduler.eviction.gang_roster import Roster
@@ -41,10 +41,10 @@ class Context(NamedTuple):
     hyper_node: HyperNode
 
 
-class Plan(NamedTuple):
+class GangPlan(NamedTuple):
     """The victims, in order, and the nodes on which the gang is then pipelined."""
 
-    victims: Victims
+    victims: DomainVictims
     moves: list[Move]
     places: dict[str, str]  #: by part of the gang: the HyperNode in which it is pipelined
 
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
         statement.session.before.set(job, nominated_hypernodes=self.places)
 
 
-class Attempt:
+class GangAttempt:
     """The attempt to make room for a gang in a domain, and the evictions that it needs there."""
 
     def __init__(self, session: Session, action: GangEviction, job: Job, queue: Queue, wanted: Wanted, domain: HyperNode) -> None:
@@ -71,7 +71,7 @@ class Attempt:
         self._moves: list[Move] = []  #: the placements of the last try that made room
         self._noted: dict[str, str] = {}
 
-    def plan(self, statement: Statement, roster: Roster) -> Plan | None:
+    def plan(self, statement: Statement, roster: Roster) -> GangPlan | None:
         """The evictions that make room for the gang, and its placements; None if no evictions do."""
         needs = self._needs()
         offer = self._offer(roster, needs.need)
@@ -86,7 +86,7 @@ class Attempt:
             return None
         if spare:
             gone = self._spared(statement, offer, gone, needs)
-        return Plan(victims(offer, gone), self._moves, self._noted)
+        return GangPlan(victims(offer, gone), self._moves, self._noted)
 
     def finds_room(self, statement: Statement, *, whole: bool) -> bool:
         """Place the gang in the domain as it is: all pods of each part (`whole`), or only what the part needs. Undone if that fails."""

@@ -69,18 +69,18 @@ def _useful(offer: Offer, first: int, demands: list[Demand], room: Table) -> Pla
     return found
 
 
-class Victims(NamedTuple):
+class DomainVictims(NamedTuple):
     """The tasks that would be evicted from a domain."""
 
     tasks: list[Task]
     broken: int  #: the number of gangs that would be broken
 
 
-def victims(offer: Offer, places: Places) -> Victims:
-    return Victims([task for place in places for task in offer.bundle(place)], int(offer.whole[places].sum()))
+def victims(offer: Offer, places: Places) -> DomainVictims:
+    return DomainVictims([task for place in places for task in offer.bundle(place)], int(offer.whole[places].sum()))
 
 
-def is_cheaper(one: Victims, other: Victims, now: float) -> bool:
+def is_cheaper(one: DomainVictims, other: DomainVictims, now: float) -> bool:
     """Whether the first victims cost less in something and more in nothing. Compared are: broken gangs, the highest priority, the sum of
     priorities, the number of victims, and how long the most important ones have run."""
     if not (one.tasks and other.tasks):
@@ -89,6 +89,6 @@ def is_cheaper(one: Victims, other: Victims, now: float) -> bool:
     return left != right and all(less <= more for less, more in zip(left, right, strict=True))
 
 
-def _cost(victims: Victims, now: float) -> tuple[Any, ...]:
+def _cost(victims: DomainVictims, now: float) -> tuple[Any, ...]:
     tasks = sorted(victims.tasks, key=importance, reverse=True)
     return weight(victims.broken, [importance(task) for task in tasks], [start(task, now) for task in tasks])

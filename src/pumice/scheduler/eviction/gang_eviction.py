@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, field
 
-from pumice.scheduler.eviction.gang_attempt import Attempt, Plan, Wanted
+from pumice.scheduler.eviction.gang_attempt import GangAttempt, GangPlan, Wanted
 from pumice.scheduler.eviction.gang_choice import is_cheaper
 from pumice.scheduler.eviction.gang_roster import Roster
 from pumice.scheduler.framework.job_class_turns import Turns
@@ -103,7 +103,7 @@ class GangEviction(Action):
         if not tasks or not self.may_take(session, queue, tasks):
             return
         groups = self._domains(session, job)
-        attempts = [[Attempt(session, self, job, queue, wanted, domain) for domain in group] for group in groups]
+        attempts = [[GangAttempt(session, self, job, queue, wanted, domain) for domain in group] for group in groups]
         if session.policy.places_after(self.name):
             with session.statement() as statement:
                 if any(attempt.finds_room(statement, whole=False) for group in attempts for attempt in group):
@@ -116,9 +116,9 @@ class GangEviction(Action):
                     statement.commit()
                     return
 
-    def _cheapest(self, session: Session, plans: Iterator[Plan | None]) -> Plan | None:
+    def _cheapest(self, session: Session, plans: Iterator[GangPlan | None]) -> GangPlan | None:
         """The first plan, or with `spareVictims` the plan whose victims cost least; None if there is none."""
-        best: Plan | None = None
+        best: GangPlan | None = None
         for plan in plans:
             if plan is not None and (best is None or is_cheaper(plan.victims, best.victims, session.now)):
                 best = plan
@@ -156,7 +156,7 @@ class Rosters:
         self._evictors: Hashable = None
         self._known: dict[str, Roster] = {}
 
-    def of(self, action: GangEviction, attempt: Attempt) -> Roster:
+    def of(self, action: GangEviction, attempt: GangAttempt) -> Roster:
         session, job = self._session, attempt.job
         evictors = action.evictor_class(job)
         if evictors != self._evictors:

@@ -1,7 +1,7 @@
 """Which running pods may be moved: ended where they run, and started anew elsewhere by their controller. And what that costs.
 
-A pod whose gang has pods to spare moves alone; else its whole gang moves (`Unit`). How many pods may go together is limited by gangs and
-their roles, by PodDisruptionBudgets and by the action's arguments: each unit is charged to all the limits that concern it.
+A pod whose gang has pods to spare moves alone; else its whole gang moves (`MovableUnit`). How many pods may go together is limited by gangs
+and their roles, by PodDisruptionBudgets and by the action's arguments: each unit is charged to all the limits that concern it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MoveRules(Struct, kw_only=True):
     protected_annotation: str = field(name="protectedAnnotation", default=STAYS)  #: pods and PodGroups with it are not moved
 
 
-class Unit(Struct, frozen=True, eq=False):
+class MovableUnit(Struct, frozen=True, eq=False):
     """Pods that move together: one pod, or all of a gang."""
 
     tasks: tuple[Task, ...]
@@ -78,7 +78,7 @@ class Movable:
         self._spared = (
             session.past_evictions.spared(next(iter(beneficiary.pending.values()))) if beneficiary is not None else frozenset[str]()
         )
-        self._units: dict[Task, Unit | None] = {}
+        self._units: dict[Task, MovableUnit | None] = {}
         self._alone: dict[Job, bool] = {}
         self._budgets = BudgetsByNamespace(session.cluster)
         self.allowed: dict[Hashable, int] = {}  #: by limit: how much of it is left
@@ -95,7 +95,7 @@ class Movable:
             left = min(left, rules.moves_per_hour - self._past.count(self._session.now - HOUR_S))
         return left
 
-    def unit(self, task: Task) -> Unit | None:
+    def unit(self, task: Task) -> MovableUnit | None:
         """The pods that move if this one does; None if it may not be moved."""
         if task not in self._units:
             job = task.job
@@ -158,7 +158,7 @@ class Movable:
                 self.allowed["owner", job.uid] = self._rules.moves_per_owner - self._past.count(self._session.now - HOUR_S, job.uid)
         return self._alone[job]
 
-    def _made(self, tasks: tuple[Task, ...], job: Job) -> Unit:
+    def _made(self, tasks: tuple[Task, ...], job: Job) -> MovableUnit:
         dimensions = self._session.cluster.dimensions
         charges: dict[Hashable, int] = {}
 
@@ -177,7 +177,7 @@ class Movable:
                 charge(("owner", job.uid))
         lost = [self._lost_s(task) for task in tasks]
         of_gpus = sum(risk * gpus(task, dimensions) for risk, task in zip(lost, tasks, strict=True))
-        return Unit(tasks, charges, (of_gpus, sum(lost)), sum(task.pod_priority for task in tasks))
+        return MovableUnit(tasks, charges, (of_gpus, sum(lost)), sum(task.pod_priority for task in tasks))
 
 
 def _since(task: Task) -> float:

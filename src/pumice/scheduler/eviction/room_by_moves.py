@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pumice.scheduler.eviction.movable_pods import Movable, Unit
+from pumice.scheduler.eviction.movable_pods import Movable, MovableUnit
 from pumice.scheduler.model import EPSILON, Mask, Nodes, Table, Task, Vector
 
 EFFORT = 200_000  #: rows that are looked at, in all dives together, after the first
@@ -54,12 +54,12 @@ class PlaceRules(Protocol):
         """For each row how far it is in the network from where a running pod is."""
 
 
-class Plan(NamedTuple):
+class MovePlan(NamedTuple):
     places: Places  #: of the wanted pods
     moves: Places  #: of the pods that give way
 
 
-class Choice(NamedTuple):
+class RowChoice(NamedTuple):
     """A row for a pod, and the units that give way there."""
 
     pods: int
@@ -67,7 +67,7 @@ class Choice(NamedTuple):
     priority: int
     left: float  #: what stays idle on the row, or how much gives way
     row: int
-    units: tuple[Unit, ...] = ()
+    units: tuple[MovableUnit, ...] = ()
 
     @property
     def cost(self) -> tuple[int, tuple[float, float], int, float, int]:
@@ -75,7 +75,8 @@ class Choice(NamedTuple):
         return self.pods, self.lost, self.priority, self.left, self.row
 
 
-Known = dict[tuple[int, int], tuple[int, list[Choice]]]  #: by kind of pod and row: what was charged then (-1 if that is the same), choices
+#: by kind of pod and row: what was charged then (-1 if that is the same), choices
+Known = dict[tuple[int, int], tuple[int, list[RowChoice]]]
 
 
 class RoomByMoves:
@@ -94,7 +95,7 @@ class RoomByMoves:
     def size(self, task: Task) -> float:
         return max((amount * float(self.scale[column]) for column, amount in task.template.needs), default=0.0)
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> MovePlan | None:
         """The plan with the fewest moves that is found; None if none is found."""
         best: _Dive | None = None
         bound = self._bound() if self.most else 0
@@ -116,7 +117,7 @@ class RoomByMoves:
             for depth, costs in enumerate(dive.offered[since:], since):
                 for number, cost in enumerate(costs[1:], 1):
                     heappush(waiting, (deviations + 1, cost, (*path, (depth, number))))
-        return None if best is None else Plan(best.places, best.moves)
+        return None if best is None else MovePlan(best.places, best.moves)
 
     def _bound(self) -> int:
         """The least number of pods that must give way, if those that do find room without further moves."""
@@ -151,9 +152,9 @@ class _Dive:
         self._path = path
         self._limit = limit
         self._room = search.room.copy()
-        self._gone: set[Unit] = set()
+        self._gone: set[MovableUnit] = set()
         self._charged: Counter[Hashable] = Counter()
-        self._skipped: set[tuple[int, int, tuple[Unit, ...]]] = set()  #: kind of pod, row, units: choices before that of the path
+        self._skipped: set[tuple[int, int, tuple[MovableUnit, ...]]] = set()  #: kind of pod, row, units: choices before that of the path
         self._coming: dict[int, Vector] = defaultdict(lambda: np.zeros(self._room.shape[1]))  #: by kind of pod: how many go to each row
         self.known: Known = search.known.copy()
         self._finding: dict[int, tuple[Mask, int]] = {}  #: by kind of pod: the rows with room for it now, and how many these are
@@ -165,7 +166,7 @@ class _Dive:
     def run(self) -> bool:
         """Whether all pods found a place."""
         search = self._search
-        movers: list[tuple[float, int, Task, Unit]] = []
+        movers: list[tuple[float, int, Task, MovableUnit]] = []
         wanted = iter(search.wanted)
         while True:
             task, unit = next(wanted, None), None
@@ -186,7 +187,7 @@ class _Dive:
                 for mover in gone.tasks:
                     heappush(movers, (-search.size(mover), mover.number, mover, gone))
 
-    def choices(self, task: Task, unit: Unit | None = None) -> list[Choice]:
+    def choices(self, task: Task, unit: MovableUnit | None = None) -> list[RowChoice]:
         """The rows for a pod, the cheapest first. `unit`: that of a pod that has given way, and does not go back alone."""
         free, hard = self.rows(task)
         kind, skipped = id(task.template), self._skipped
@@ -202,7 +203,7 @@ class _Dive:
         rounded = left.round(9)
         order = np.lexsort((rounded, far))
         first = order[(np.diff(far[order], prepend=-1.0) != 0.0) | (np.diff(rounded[order], prepend=-1.0) != 0.0)]
-        found = [Choice(0, (0.0, 0.0), 0, float(left[place]), int(rows[place])) for place in first[:MOST_CHOICES]]
+        found = [RowChoice(0, (0.0, 0.0), 0, float(left[place]), int(rows[place])) for place in first[:MOST_CHOICES]]
         if len(found) < ENOUGH_FREE and self.pods < self._limit:
             ways = (choice for row in hard if row not in banned for choice in self.giving_way(task, row))
             fresh = (choice for choice in ways if (kind, choice.row, choice.units) not in skipped)
@@ -211,7 +212,7 @@ class _Dive:
             found += sorted(cheapest, key=lambda choice: (choice.pods + self._stuck(choice), choice.cost))
         return found[:MOST_CHOICES]
 
-    def _stuck(self, choice: Choice) -> int:
+    def _stuck(self, choice: RowChoice) -> int:
         """How many of the pods that give way would find no room now, so that others would have to give way to them."""
         return sum(not self._finds_room(mover) for unit in choice.units for mover in unit.tasks)
 
@@ -235,7 +236,7 @@ class _Dive:
         hard = np.flatnonzero(large & ~free)
         return free, hard[np.argsort(lack[hard], kind="stable")][:MOST_ROWS].tolist()
 
-    def giving_way(self, task: Task, row: int) -> list[Choice]:
+    def giving_way(self, task: Task, row: int) -> list[RowChoice]:
         """The cheapest sets of units that could give way to a pod on a row."""
         charged, key = self._charged.total(), (id(task.template), row)
         known = self.known.get(key)
@@ -246,9 +247,9 @@ class _Dive:
             known = self.known[key] = charged if is_limited else -1, self._sets(row, lacks, groups)
         return known[1]
 
-    def _sets(self, row: int, lacks: list[tuple[int, float]], groups: list[list[tuple[Unit, list[float]]]]) -> list[Choice]:
+    def _sets(self, row: int, lacks: list[tuple[int, float]], groups: list[list[tuple[MovableUnit, list[float]]]]) -> list[RowChoice]:
         """The cheapest sets without which the pod has no room; not those of which a part is enough."""
-        found: list[Choice] = []
+        found: list[RowChoice] = []
         for counts in product(*(range(len(group) + 1) for group in groups)):
             taken = [(count, group, group[0][1]) for count, group in zip(counts, groups, strict=True) if count]
             spare = [(column, sum(count * each[column] for count, _, each in taken) - amount) for column, amount in lacks]
@@ -260,21 +261,21 @@ class _Dive:
                     found.append(self._choice(row, units, sum(len(unit.tasks) for unit in units)))
         return nsmallest(MOST_WAYS, found, key=attrgetter("cost"))
 
-    def _choice(self, row: int, units: tuple[Unit, ...], pods: int) -> Choice:
+    def _choice(self, row: int, units: tuple[MovableUnit, ...], pods: int) -> RowChoice:
         lost = sum(unit.lost[0] for unit in units), sum(unit.lost[1] for unit in units)
         gone = sum(self._search.size(task) for unit in units for task in unit.tasks)
-        return Choice(pods, lost, sum(unit.priority for unit in units), gone, row, units)
+        return RowChoice(pods, lost, sum(unit.priority for unit in units), gone, row, units)
 
-    def _units(self, row: int, lacks: list[tuple[int, float]]) -> list[list[tuple[Unit, list[float]]]]:
+    def _units(self, row: int, lacks: list[tuple[int, float]]) -> list[list[tuple[MovableUnit, list[float]]]]:
         """The units that may give way on a row and hold something of what lacks there, in groups of equals, the cheapest first."""
-        held: dict[Unit, list[float]] = {}
+        held: dict[MovableUnit, list[float]] = {}
         for task in self._search.nodes.tasks[row].values():
             unit = self._search.movable.unit(task)
             if unit is not None and unit not in self._gone:
                 amounts = held.setdefault(unit, [0.0] * len(self._room))
                 for column, amount in task.template.needs:
                     amounts[column] += amount
-        alike: dict[Hashable, list[tuple[Unit, list[float]]]] = {}
+        alike: dict[Hashable, list[tuple[MovableUnit, list[float]]]] = {}
         for unit, amounts in held.items():
             if any(amounts[column] > EPSILON for column, _ in lacks) and self._may_be_elsewhere(unit):
                 alike.setdefault((len(unit.tasks), tuple(unit.charges), tuple(amounts)), []).append((unit, amounts))
@@ -283,13 +284,13 @@ class _Dive:
             groups.pop()
         return [sorted(group, key=lambda each: (each[0].lost, each[0].priority)) for group in groups]
 
-    def _may_be_elsewhere(self, unit: Unit) -> bool:
+    def _may_be_elsewhere(self, unit: MovableUnit) -> bool:
         """Whether rules allow a pod that moves alone on any other node. A gang may change its nodes among its pods."""
         task, *others = unit.tasks
         allowed = self._search.rules.allowed(task)
         return bool(others) or int(allowed.sum()) > int(allowed[task.node])
 
-    def _may_go(self, units: tuple[Unit, ...]) -> bool:
+    def _may_go(self, units: tuple[MovableUnit, ...]) -> bool:
         """Whether the limits allow these units to go as well."""
         charged = Counter[Hashable]()
         for unit in units:
@@ -297,7 +298,7 @@ class _Dive:
         allowed = self._search.movable.allowed
         return all(self._charged[limit] + number <= allowed[limit] for limit, number in charged.items())
 
-    def _take(self, task: Task, choice: Choice) -> None:
+    def _take(self, task: Task, choice: RowChoice) -> None:
         self._finding.clear()
         for unit in choice.units:
             self._gone.add(unit)

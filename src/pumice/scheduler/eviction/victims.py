@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct, field
 
-from pumice.scheduler.framework.orders import Key
+from pumice.scheduler.framework.orders import OrderKey
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Queue, Task
 
@@ -35,7 +35,7 @@ def victim_order(session: Session, preemptor: Task, victims: Iterable[Task]) -> 
     return ordered
 
 
-def _importance(session: Session, task: Task) -> Key:
+def _importance(session: Session, task: Task) -> OrderKey:
     assert task.job is not None
     return (*session.orders.job_plugin_key(task.job), *session.orders.task_key(task))
 

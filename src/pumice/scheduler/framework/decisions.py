@@ -70,7 +70,7 @@ class GroupStatus(Struct, frozen=True):
     held_places: str = ""  #: for the annotation pumice.io/held-places; empty for none
 
 
-class NativeGroupStatus(Struct, frozen=True):
+class NativeGroupCondition(Struct, frozen=True):
     """The condition PodGroupInitiallyScheduled of Kubernetes' own PodGroup after the cycle."""
 
     group: NativePodGroup
@@ -304,7 +304,7 @@ class Decisions(Struct):
     held: dict[Task, HeldBack] = field(default_factory=dict)  #: pods of kube-scheduler's profiles that are held back
     #: device claims that lose their devices, as these are of no use there (""), or only one of those for whom they are kept (its uid)
     released_claims: dict[str, str] = field(default_factory=dict)
-    native_groups: dict[str, NativeGroupStatus] = field(default_factory=dict)  #: by "namespace/name"
+    native_groups: dict[str, NativeGroupCondition] = field(default_factory=dict)  #: by "namespace/name"
     group_tries: list[GroupTry] = field(default_factory=list)
     preemption_tries: list[PreemptionTry] = field(default_factory=list)
     placement_tries: list[PlacementTries] = field(default_factory=list)

@@ -7,7 +7,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from pumice.scheduler.framework.job_classes import JobClass, Key
+from pumice.scheduler.framework.job_classes import ClassKey, JobClass
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job
 
@@ -17,20 +17,20 @@ Noted = tuple[list[list[Any]], set[str]]
 class ByKey:
     """Groups of jobs, in the order of keys. Most are there from the start and are sorted once, which costs less than a heap."""
 
-    def __init__(self, entries: Iterable[tuple[Key, JobClass]]) -> None:
+    def __init__(self, entries: Iterable[tuple[ClassKey, JobClass]]) -> None:
         self._first = sorted(entries, key=itemgetter(0), reverse=True)  #: the next group is the last element
-        self._late: list[tuple[Key, JobClass]] = []  #: a heap of the groups that were added later
+        self._late: list[tuple[ClassKey, JobClass]] = []  #: a heap of the groups that were added later
 
     def __bool__(self) -> bool:
         return bool(self._first or self._late)
 
-    def __iter__(self) -> Iterator[tuple[Key, JobClass]]:
+    def __iter__(self) -> Iterator[tuple[ClassKey, JobClass]]:
         return chain(self._first, self._late)
 
-    def push(self, entry: tuple[Key, JobClass]) -> None:
+    def push(self, entry: tuple[ClassKey, JobClass]) -> None:
         heappush(self._late, entry)
 
-    def pop(self) -> tuple[Key, JobClass]:
+    def pop(self) -> tuple[ClassKey, JobClass]:
         if self._late and (not self._first or self._late[0] < self._first[-1]):
             return heappop(self._late)
         return self._first.pop()
@@ -39,13 +39,13 @@ class ByKey:
 class Turns:
     """Jobs in the order of their turns. Only the first job of a group has a turn, as long as nothing has changed since that turn."""
 
-    def __init__(self, session: Session, groups: Iterable[JobClass], key: Callable[[Job], Key]) -> None:
+    def __init__(self, session: Session, groups: Iterable[JobClass], key: Callable[[Job], ClassKey]) -> None:
         self._session = session
         self._key = key
         self.groups = list(groups)
         self._waiting = ByKey([(key(alike.first), alike) for alike in self.groups])
         self._tried: list[tuple[JobClass, Noted]] = []  #: groups that had a turn, and what was noted of the first job before
-        self._last: Key = ()
+        self._last: ClassKey = ()
         self._changes = session.changes
 
     def __bool__(self) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
 
 MEMORY = "alike"  #: its key in the cluster's memory
-Key = tuple[Any, ...]
+ClassKey = tuple[Any, ...]
 
 
 class Member(NamedTuple):

@@ -36,7 +36,7 @@ class Operation(Struct, frozen=True):
         cluster.move(self.task, self.before, self.row, evicted=self.hidden)
 
 
-class Attributes(Struct, frozen=True):
+class SavedAttributes(Struct, frozen=True):
     """Attributes of a task, job or sub-job as they were. Nothing else in the cluster depends on them."""
 
     subject: Any
@@ -46,7 +46,7 @@ class Attributes(Struct, frozen=True):
         _assign(self.subject, self.values)
 
 
-class Phase(Struct, frozen=True):
+class SavedPhase(Struct, frozen=True):
     job: Job
     before: str
 
@@ -121,11 +121,11 @@ class StateJournal(Journal[Change]):
 
     def set(self, subject: Any, **values: Any) -> None:
         """Set attributes on which nothing else in the cluster depends."""
-        self.note(Attributes(subject, {name: getattr(subject, name) for name in values}))
+        self.note(SavedAttributes(subject, {name: getattr(subject, name) for name in values}))
         _assign(subject, values)
 
     def phase(self, job: Job, phase: str) -> None:
-        self.note(Phase(job, job.phase))
+        self.note(SavedPhase(job, job.phase))
         self.cluster.set_phase(job, phase)
 
     def put(self, kind: str, item: Wire) -> None:

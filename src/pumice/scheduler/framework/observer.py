@@ -78,7 +78,7 @@ class Silent(Observer):
     needs_full_cycles = False
 
 
-class Reader(Silent):
+class ReasonReader(Silent):
     """It reads why each pod waits after each cycle."""
 
     reads_all = True

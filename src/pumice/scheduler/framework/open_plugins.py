@@ -30,7 +30,7 @@ R = TypeVar("R", bound=Rule)
 T = TypeVar("T")
 
 
-class Form(NamedTuple, Generic[R]):
+class RuleForm(NamedTuple, Generic[R]):
     """How plugins give one of the two kinds of rules, filters or scorers."""
 
     hook: str
@@ -39,8 +39,8 @@ class Form(NamedTuple, Generic[R]):
     broken: Callable[[Failure], R]
 
 
-GIVEN_FILTERS = Form("filters", filters_of, Guard.filter, Broken)
-GIVEN_SCORERS = Form("scorers", scorers_of, Guard.scorer, BrokenScorer)
+GIVEN_FILTERS = RuleForm("filters", filters_of, Guard.filter, Broken)
+GIVEN_SCORERS = RuleForm("scorers", scorers_of, Guard.scorer, BrokenScorer)
 
 
 class MadeWhenAsked(dict[str, T]):
@@ -127,7 +127,7 @@ class OpenPlugins:
             scorers += self._rules(plugin, GIVEN_SCORERS, choice.enabled)
         return filters, scorers
 
-    def rules_for(self, kind: type[Plugin], form: Form[R]) -> list[R]:
+    def rules_for(self, kind: type[Plugin], form: RuleForm[R]) -> list[R]:
         """The filters or scorers of a plugin that a profile of kube-scheduler names. The plugin is made and opened for it."""
         plugin = kind()
         failure = self._open(plugin)
@@ -188,7 +188,7 @@ class OpenPlugins:
             if job is not None:
                 self._session.event(job, "Warning", "PluginFailed", str(failure))
 
-    def _rules(self, plugin: Plugin, form: Form[R], enabled: Callable[[str], bool]) -> list[R]:
+    def _rules(self, plugin: Plugin, form: RuleForm[R], enabled: Callable[[str], bool]) -> list[R]:
         """The plugin's rules of one form. A guarded plugin that fails to give them has one rule that refuses all tasks."""
         guard = self._guards.get(plugin)
         if guard is None:

@@ -10,7 +10,7 @@ from typing import Any
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.model import Cluster, Job, Queue, SubJob, Task
 
-Key = tuple[Any, ...]
+OrderKey = tuple[Any, ...]
 
 
 class Orders:
@@ -20,20 +20,20 @@ class Orders:
         self._cluster = cluster
         self._plugins = plugins
 
-    def job_key(self, job: Job) -> Key:
+    def job_key(self, job: Job) -> OrderKey:
         return (*self.job_plugin_key(job), job.created, job.uid)
 
-    def job_plugin_key(self, job: Job) -> Key:
+    def job_plugin_key(self, job: Job) -> OrderKey:
         """The part of a job's sort key that plugins decide, without age and name."""
         return tuple([method(job) for method in self._plugins.flat["job_order"]])
 
-    def task_key(self, task: Task) -> Key:
+    def task_key(self, task: Task) -> OrderKey:
         return (*[method(task) for method in self._plugins.flat["task_order"]], task.index, task.created, task.number)
 
-    def sub_job_key(self, subjob: SubJob) -> Key:
+    def sub_job_key(self, subjob: SubJob) -> OrderKey:
         return (*[method(subjob) for method in self._plugins.flat["sub_job_order"]], subjob.match_index, subjob.uid)
 
-    def queue_key(self, queue: Queue) -> Key:
+    def queue_key(self, queue: Queue) -> OrderKey:
         return (*[method(queue) for method in self._plugins.flat["queue_order"]], queue.created, queue.name)
 
     @property

@@ -44,7 +44,7 @@ class WrongAnswer(Exception):
     """An answer that the hook does not allow. The text says what the hook must answer."""
 
 
-class Named(Protocol):
+class NamedPart(Protocol):
     """A plugin or an action."""
 
     @property
@@ -54,7 +54,7 @@ class Named(Protocol):
 class Guard:
     """Calls one plugin or action, and reports each failure to `tell`, with the job or task that it was asked about."""
 
-    def __init__(self, plugin: Named, tell: Callable[[Failure, Any], None], kind: str = "plugin") -> None:
+    def __init__(self, plugin: NamedPart, tell: Callable[[Failure, Any], None], kind: str = "plugin") -> None:
         self.plugin = plugin
         self._kind = kind
         self._tell = tell
@@ -93,7 +93,7 @@ def is_ours(outsider: type) -> bool:
     return all(kind is object or kind.__module__.startswith("pumice.") for kind in outsider.__mro__)
 
 
-def _place(plugin: Named, error: Exception, method: Callable[..., Any]) -> tuple[str, int]:
+def _place(plugin: NamedPart, error: Exception, method: Callable[..., Any]) -> tuple[str, int]:
     """File and line of the innermost frame of the exception in the plugin's own files. If there is none, or the answer was wrong, where
     the method begins."""
     code = getattr(getattr(method, "__func__", method), "__code__", None)

@@ -28,7 +28,7 @@ from pumice.scheduler.framework.session_notes import SessionNotes
 from pumice.scheduler.model import Cluster, HyperNode, Job, Mask, Queue, SubJob, Task, Vector
 
 
-class Asked:
+class FoldedHook:
     """The hook that has the name of the attribute, with its answers folded. It is put together when a session first reads it."""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -40,7 +40,7 @@ class Asked:
 
 
 def asked() -> Any:
-    return Asked()
+    return FoldedHook()
 
 
 class Questions(SessionNotes):

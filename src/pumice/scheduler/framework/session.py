@@ -20,7 +20,7 @@ from pumice.scheduler.framework.feature_gates import DEVICE_GATES
 from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.job_classes import MEMORY as KINDS, JobClass, JobClasses, blanks
-from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
+from pumice.scheduler.framework.journal import Operation, SavedPhase, StateJournal
 from pumice.scheduler.framework.kept_evaluations import keep_evaluations
 from pumice.scheduler.framework.network_topology import Topology
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
@@ -295,7 +295,7 @@ class Session(Questions):
         self.changes += job.phase != phase
         if job not in self.phases:
             self.phases[job] = job.phase
-            self.before.note(Phase(job, job.phase))
+            self.before.note(SavedPhase(job, job.phase))
         if job.is_pending and phase == INQUEUE:
             self.gathering.let_in(job)
         self.cluster.set_phase(job, phase)

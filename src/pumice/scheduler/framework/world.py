@@ -13,7 +13,7 @@ from pumice.scheduler.model import Mask, NDArray, Nodes
 FRESH_S = 300.0
 
 
-class Usage(Struct, frozen=True):
+class NodeUsage(Struct, frozen=True):
     """The measured use of a node, in percent."""
 
     cpu: float
@@ -36,7 +36,7 @@ class World(Protocol):
     def acts(self) -> bool:
         """Whether what is decided here is carried out. Else extenders are only asked, and not told of sessions, jobs and pods."""
 
-    def usage(self, node: str) -> Usage | None:
+    def usage(self, node: str) -> NodeUsage | None:
         """The node's measured use; None if there is no measurement."""
 
     def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> ExtenderService | None:
@@ -48,7 +48,7 @@ class Nowhere:
 
     acts = False
 
-    def usage(self, node: str) -> Usage | None:
+    def usage(self, node: str) -> NodeUsage | None:
         return None
 
     def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> ExtenderService | None:

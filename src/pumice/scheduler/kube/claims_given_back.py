@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pumice.api.devices import ResourceClaim, ResourceClaimStatus
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.group_results import Code, Status
-from pumice.scheduler.kube.pod_groups import Group
+from pumice.scheduler.kube.pod_groups import NativeGroup
 from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.devices.claims import group_claims
 
@@ -25,7 +25,7 @@ class Conflict(Exception):
 
 
 class ClaimsGivenBack:
-    def __init__(self, session: Session, group: Group) -> None:
+    def __init__(self, session: Session, group: NativeGroup) -> None:
         self._session = session
         self._claims: dict[str, ResourceClaim] = dict(session.cluster.of("ResourceClaim"))
         self._group = group.wire.metadata.identity

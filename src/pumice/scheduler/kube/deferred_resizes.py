@@ -9,7 +9,7 @@ import numpy as np
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.preemption import Preemption, checked_columns
 from pumice.scheduler.kube.preemption_dry_run import Trial
-from pumice.scheduler.kube.preemption_units import Unit, by_budget, by_importance
+from pumice.scheduler.kube.preemption_units import PreemptionUnit, by_budget, by_importance
 from pumice.scheduler.model import Rows, Task
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 
@@ -28,9 +28,9 @@ def make_room(session: Session, preemption: Preemption, fit: FitFilter, task: Ta
     preemption.evict(victims, task.key)
 
 
-def _victims(session: Session, preemption: Preemption, task: Task, columns: Rows, lower: list[Unit]) -> list[Task]:
+def _victims(session: Session, preemption: Preemption, task: Task, columns: Rows, lower: list[PreemptionUnit]) -> list[Task]:
     """The pods of the units that cannot stay; none if even all of them would not make room."""
-    lost: list[Unit] = []
+    lost: list[PreemptionUnit] = []
     with Trial(session.cluster) as trial:
         for unit in lower:
             for each in unit.tasks:

@@ -21,14 +21,14 @@ from pumice.scheduler.kube.group_placements import Placement, Placements, Places
 from pumice.scheduler.kube.group_plans import PlacementMemory, places_in
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, placed, successful_leaves
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.pod_groups import LEAF, Group, GroupEntity, Groups
+from pumice.scheduler.kube.pod_groups import LEAF, GroupEntity, Groups, NativeGroup
 from pumice.scheduler.model import Mask, Task, Vector
 
 FEWEST = 4  #: fewer equal members are tried one by one
 GENERATE, SCORE = "PlacementGenerate", "PlacementScore"  #: extension points
 NOWHERE = "no feasible placements found"
 
-Try = Callable[[Group, Results], GroupResult]
+Try = Callable[[NativeGroup, Results], GroupResult]
 
 
 class _PlacedInPart(Exception):
@@ -76,14 +76,14 @@ class GroupAttempt:
 
     # -- groups
 
-    def _group(self, group: Group, results: Results) -> GroupResult:
+    def _group(self, group: NativeGroup, results: Results) -> GroupResult:
         """Try a group. If it succeeds its members stay placed for those that are tried after them."""
         attempt: Try = self._leaf if group.kind == LEAF else self._composite
         result = self._in_best_placement(group, results, attempt) if self._nested else attempt(group, results)
         results[group.uid] = result
         return result
 
-    def _leaf(self, group: Group, results: Results) -> GroupResult:
+    def _leaf(self, group: NativeGroup, results: Results) -> GroupResult:
         members = self._entity.members.get(group.key, [])
         scheduled, mark = len(self._groups.scheduled(group)), self._assumed
         result = results[group.uid] = GroupResult(group, Status())
@@ -100,7 +100,7 @@ class GroupAttempt:
         self._try_each(result, map(status_of, members), scheduled, len(members), "failed to schedule other pod from a pod group")
         return self._settled(result, mark)
 
-    def _composite(self, group: Group, results: Results) -> GroupResult:
+    def _composite(self, group: NativeGroup, results: Results) -> GroupResult:
         mark = self._assumed
         result = results[group.uid] = GroupResult(group, Status())
         if not self._begins(result, 0, len(group.children)):
@@ -132,7 +132,7 @@ class GroupAttempt:
         result.places_any = self._assumed > mark
         return result
 
-    def _feasible(self, group: Group, scheduled: int, remaining: int) -> tuple[bool, Status]:
+    def _feasible(self, group: NativeGroup, scheduled: int, remaining: int) -> tuple[bool, Status]:
         """Whether to go on, and the status if nothing more is tried."""
         minimum = group.minimum
         if not self._profile.is_gang_checked or scheduled >= minimum:
@@ -144,7 +144,7 @@ class GroupAttempt:
 
     # -- placements
 
-    def _in_best_placement(self, group: Group, results: Results, attempt: Try) -> GroupResult:
+    def _in_best_placement(self, group: NativeGroup, results: Results, attempt: Try) -> GroupResult:
         outer, running = self._finder.placement, self._groups.scheduled(group)
         options, fault = self._generated(group, self._session.nodes.alive if outer is None else outer, running)
         if fault is not None:
@@ -161,7 +161,7 @@ class GroupAttempt:
         finally:
             self._finder.placement = outer
 
-    def _generated(self, group: Group, among: Mask, running: Sequence[Task]) -> tuple[Placements, Status | None]:
+    def _generated(self, group: NativeGroup, among: Mask, running: Sequence[Task]) -> tuple[Placements, Status | None]:
         options, fault = Placements([]), None
         self._observer.begins(Stage.POINT, GENERATE)
         try:
@@ -175,7 +175,7 @@ class GroupAttempt:
         self._observer.ends(Stage.POINT, (GENERATE, (fault or Status()).code.value, self._profile.name))
         return options, fault
 
-    def _evaluated(self, group: Group, options: Placements, feasible: int) -> None:
+    def _evaluated(self, group: NativeGroup, options: Placements, feasible: int) -> None:
         """Note in how many placements the group fits. Those of CompositePodGroups are not counted."""
         if group.kind == LEAF:
             tries = PlacementTries(self._profile.name, feasible, len(options.all) - feasible)
@@ -192,7 +192,7 @@ class GroupAttempt:
         self._observer.ends(Stage.POINT, (SCORE, Code.SUCCESS.value, self._profile.name))
         return number
 
-    def _only(self, options: Placements, group: Group, results: Results, attempt: Try) -> GroupResult:
+    def _only(self, options: Placements, group: NativeGroup, results: Results, attempt: Try) -> GroupResult:
         self._finder.placement = options.all[0].rows
         tree: Results = {}
         result = attempt(group, tree)
@@ -202,7 +202,7 @@ class GroupAttempt:
         results |= tree
         return result if result.status.is_success else _in_none(1, result)
 
-    def _best_of(self, options: Placements, running: int, group: Group, results: Results, attempt: Try) -> GroupResult:
+    def _best_of(self, options: Placements, running: int, group: NativeGroup, results: Results, attempt: Try) -> GroupResult:
         mark = self._assumed
         first: Results = {}
         found: dict[int, tuple[Places, Results]] = {}  #: by number of the placement
@@ -239,7 +239,7 @@ class GroupAttempt:
 
         return self._scored(options, list(found), counts, asked)
 
-    def _planned(self, options: Placements, running: int, group: Group, results: Results) -> GroupResult | None:
+    def _planned(self, options: Placements, running: int, group: NativeGroup, results: Results) -> GroupResult | None:
         """The same for equal members whose places can be planned. None if they cannot, or if not all members have a place in the best
         placement: then they must be tried one by one to find out why."""
         members = self._entity.members.get(group.key, [])
@@ -262,7 +262,7 @@ class GroupAttempt:
         self._take(result, members, places.rows(number))
         return result
 
-    def _planned_tree(self, options: Placements, group: Group, results: Results, attempt: Try) -> GroupResult | None:
+    def _planned_tree(self, options: Placements, group: NativeGroup, results: Results, attempt: Try) -> GroupResult | None:
         """The same for a tree of which all leaves have such members. Only whole trees are planned: all of them have a place, or none."""
         shape = self._shape(group)
         if shape is None:
@@ -280,7 +280,7 @@ class GroupAttempt:
         number = self._scored(options, feasible, places.counts, asked)
         return self._take_tree(group, results, iter(places.rows(number)))
 
-    def _shape(self, group: Group) -> Hashable:
+    def _shape(self, group: NativeGroup) -> Hashable:
         """What decides where a tree goes besides the nodes; None if its places cannot be planned."""
         if group.kind == LEAF:
             members = self._entity.members.get(group.key, [])
@@ -289,7 +289,7 @@ class GroupAttempt:
         children = tuple(map(self._shape, group.children))
         return None if None in children else (group.minimum, group.topology_key, children)
 
-    def _tree_in(self, option: Placement, group: Group, size: int, attempt: Try) -> Sequence[int]:
+    def _tree_in(self, option: Placement, group: NativeGroup, size: int, attempt: Try) -> Sequence[int]:
         """The rows of all members in a placement; none if the tree does not fit there. Raises _PlacedInPart."""
         mark, tree = self._assumed, Results()
         self._finder.placement = option.rows
@@ -300,7 +300,7 @@ class GroupAttempt:
             raise _PlacedInPart
         return rows
 
-    def _take_tree(self, group: Group, results: Results, rows: Iterator[int]) -> GroupResult:
+    def _take_tree(self, group: NativeGroup, results: Results, rows: Iterator[int]) -> GroupResult:
         result = results[group.uid] = GroupResult(group, Status(), places_any=True)
         if group.kind == LEAF:
             members = self._entity.members[group.key]
@@ -325,7 +325,7 @@ class GroupAttempt:
         candidates = evaluation.admitted if among is None else evaluation.admitted & among
         return list(islice(plan(evaluation, candidates, len(members)), len(members))) if candidates.any() else []
 
-    def _needed(self, group: Group) -> int:
+    def _needed(self, group: NativeGroup) -> int:
         return group.minimum if self._profile.is_gang_checked else 0
 
     def _plannable(self, members: Sequence[Task]) -> Evaluation | None:

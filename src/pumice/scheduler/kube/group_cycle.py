@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pumice.api.kube_pod_groups import NativePodGroup
-from pumice.scheduler.framework.decisions import GroupTry, NativeGroupStatus
+from pumice.scheduler.framework.decisions import GroupTry, NativeGroupCondition
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.pods_to_try import GroupOutcome
 from pumice.scheduler.framework.profiles import Profiles
@@ -176,7 +176,7 @@ class GroupCycle:
         if was_done and not done:
             return
         reason = SCHEDULED if done else FAILED if result.status.is_error else UNSCHEDULABLE
-        statuses[result.group.key] = NativeGroupStatus(wire, done, reason, result.status.text)
+        statuses[result.group.key] = NativeGroupCondition(wire, done, reason, result.status.text)
 
 
 def _rest(entity: GroupEntity) -> GroupEntity:

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.scheduler.engine import MAX_SCORE, Scores
-from pumice.scheduler.kube.pod_groups import Group
+from pumice.scheduler.kube.pod_groups import NativeGroup
 from pumice.scheduler.model import ABSENT, CPU, MEMORY, Mask, Nodes, Rows, Task, Template, Vector
 from pumice.scheduler.plugins.kube.catalogue import PODS_COUNT
 from pumice.scheduler.plugins.kube.node_resources_fit import PLUGIN as FIT
@@ -58,7 +58,7 @@ class Undetermined(Exception):
     """The members that run already do not fix one value of the label, or the tree is too deep to look for them."""
 
 
-def placements(group: Group, nodes: Nodes, among: Mask, running: Iterable[Task], kept: dict[Any, Placements]) -> Placements:
+def placements(group: NativeGroup, nodes: Nodes, among: Mask, running: Iterable[Task], kept: dict[Any, Placements]) -> Placements:
     """The placements of a group among some nodes. `running`: its members that have a node. `kept`: those of all nodes, for other groups.
     Raises Undetermined."""
     key = group.topology_key

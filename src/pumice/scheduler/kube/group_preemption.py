@@ -22,7 +22,7 @@ from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pod_groups import GroupEntity
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.kube.preemption_dry_run import Trial
-from pumice.scheduler.kube.preemption_units import POD, Unit, Units, by_budget, by_importance
+from pumice.scheduler.kube.preemption_units import POD, PreemptionUnit, Units, by_budget, by_importance
 from pumice.scheduler.model import Task
 
 PREFIX = "pod group preemption: "
@@ -78,7 +78,7 @@ class GroupPreemption:
             observer.ends(Stage.EXECUTION, tried)
         return verdict
 
-    def _evaluate(self) -> tuple[GroupVerdict, list[Unit]]:
+    def _evaluate(self) -> tuple[GroupVerdict, list[PreemptionUnit]]:
         """Find the places of the group, and the units that must go, the most important first."""
         priority, table = self._entity.root.priority, self._session.nodes
         lower = self._units.of((task for row in table for task in table.tasks[row].values()), priority)
@@ -116,7 +116,7 @@ class GroupPreemption:
 
     # -- giving back
 
-    def _give_back(self, trial: Trial, units: list[Unit], places: Places) -> list[Unit]:
+    def _give_back(self, trial: Trial, units: list[PreemptionUnit], places: Places) -> list[PreemptionUnit]:
         """Let the units return that can, and return the others."""
         by_room = all(sees_columns_only(self._finder.evaluation(task)) for task, _ in places)
         fits = self._fits_by_room(places) if by_room else self._fits_by_rules(places)
@@ -133,8 +133,8 @@ class GroupPreemption:
                 lost.append(unit)
         return lost
 
-    def _fits_by_rules(self, places: Places) -> Callable[[Unit], bool]:
-        def fits(unit: Unit) -> bool:
+    def _fits_by_rules(self, places: Places) -> Callable[[PreemptionUnit], bool]:
+        def fits(unit: PreemptionUnit) -> bool:
             with Trial(self._cluster) as trial:
                 for task, row in places:
                     if not self._admits(task, row):
@@ -157,13 +157,13 @@ class GroupPreemption:
     def _view(self, row: int) -> View:
         return View(self._cluster.nodes, np.array([row]))
 
-    def _fits_by_room(self, places: Places) -> Callable[[Unit], bool]:
+    def _fits_by_room(self, places: Places) -> Callable[[PreemptionUnit], bool]:
         """The same where only what a node has decides: then a unit matters only to the members on its own nodes."""
         by_row: dict[int, list[Task]] = {}
         for task, row in places:
             by_row.setdefault(row, []).append(task)
 
-        def fits(unit: Unit) -> bool:
+        def fits(unit: PreemptionUnit) -> bool:
             return all(self._row_fits(row, by_row[row]) for row in unit.rows if row in by_row)
 
         return fits

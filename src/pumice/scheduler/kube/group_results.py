@@ -11,7 +11,7 @@ from typing import Self
 from msgspec import Struct, field
 
 from pumice.scheduler.kube.find_node import FitError
-from pumice.scheduler.kube.pod_groups import Group
+from pumice.scheduler.kube.pod_groups import NativeGroup
 from pumice.scheduler.model import Task
 
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
@@ -75,7 +75,7 @@ class MemberResult(Struct):
 class GroupResult(Struct):
     """The result for one group of a tree. A CompositePodGroup has no members of its own."""
 
-    group: Group
+    group: NativeGroup
     status: Status
     members: list[MemberResult] = field(default_factory=list)
     places_any: bool = False  #: a member of it, or of a group below it, was placed
@@ -84,7 +84,7 @@ class GroupResult(Struct):
 Results = dict[str, GroupResult]  #: by the uid of the group
 
 
-def completed(root: Group, results: Results, members: dict[str, list[Task]]) -> None:
+def completed(root: NativeGroup, results: Results, members: dict[str, list[Task]]) -> None:
     """Fill in the results of groups and members that were not tried, and take back those of children whose parent has failed."""
     _handed_down(root, results, None)
     for leaf in root.leaves:
@@ -93,7 +93,7 @@ def completed(root: Group, results: Results, members: dict[str, list[Task]]) -> 
             result.members.append(MemberResult(task, result.status.copy(), tried=False))
 
 
-def _handed_down(group: Group, results: Results, parent: GroupResult | None) -> None:
+def _handed_down(group: NativeGroup, results: Results, parent: GroupResult | None) -> None:
     result = results.get(group.uid)
     if result is None or (parent is not None and not parent.status.is_success and result.status.is_success):
         assert parent is not None, "the root was tried"
@@ -102,7 +102,7 @@ def _handed_down(group: Group, results: Results, parent: GroupResult | None) -> 
         _handed_down(child, results, result)
 
 
-def successful_leaves(group: Group, results: Results) -> list[GroupResult]:
+def successful_leaves(group: NativeGroup, results: Results) -> list[GroupResult]:
     """The results of the PodGroups of a tree that succeeded, as did all groups above them."""
     result = results.get(group.uid)
     if result is None or not result.status.is_success:

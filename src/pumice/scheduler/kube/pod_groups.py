@@ -19,13 +19,13 @@ LEAF, COMPOSITE = "podgroup", "compositepodgroup"  #: the two types, as messages
 
 
 @dataclass(eq=False)
-class Group:
+class NativeGroup:
     """A PodGroup or a CompositePodGroup. `key`: "namespace/name"."""
 
     key: str
     wire: NativePodGroup | CompositePodGroup
-    parent: Group | None = None
-    children: list[Group] = field(default_factory=list)  #: in the order in which they are tried
+    parent: NativeGroup | None = None
+    children: list[NativeGroup] = field(default_factory=list)  #: in the order in which they are tried
 
     @property
     def kind(self) -> str:
@@ -68,21 +68,21 @@ class Group:
         return next((each for each in found or () if each.type == SCHEDULED), None)
 
     @property
-    def leaves(self) -> Iterator[Group]:
+    def leaves(self) -> Iterator[NativeGroup]:
         """The PodGroups of its tree, in order; a PodGroup itself."""
         if self.kind == LEAF:
             yield self
         for child in self.children:
             yield from child.leaves
 
-    def below(self, levels: int) -> Group | None:
+    def below(self, levels: int) -> NativeGroup | None:
         """The first group that is so many levels below it, in order; None if its tree is not so deep."""
         if levels == 0:
             return self
         return next((found for child in self.children if (found := child.below(levels - 1)) is not None), None)
 
     @property
-    def ancestry(self) -> Iterator[Group]:
+    def ancestry(self) -> Iterator[NativeGroup]:
         """It and all groups above it."""
         yield self
         if self.parent is not None:
@@ -95,22 +95,22 @@ class Groups:
     def __init__(self, cluster: Cluster, release: Release) -> None:
         self._cluster = cluster
         self._nested = release.has("CompositePodGroup")
-        self._known: dict[tuple[str, str], Group] = {}
-        self._children: dict[str, list[Group]] | None = None
-        self._roots: dict[str, Group | None] = {}
+        self._known: dict[tuple[str, str], NativeGroup] = {}
+        self._children: dict[str, list[NativeGroup]] | None = None
+        self._roots: dict[str, NativeGroup | None] = {}
 
-    def leaf(self, key: str) -> Group | None:
+    def leaf(self, key: str) -> NativeGroup | None:
         """The PodGroup of this key, whether or not its parents exist."""
         return self._group(NATIVE_POD_GROUP, key)
 
-    def root_of(self, leaf_key: str) -> Group | None:
+    def root_of(self, leaf_key: str) -> NativeGroup | None:
         """The root of the tree that a PodGroup is in; None if a part of the way to it is missing."""
         if leaf_key not in self._roots:
             leaf = self.leaf(leaf_key)
             self._roots[leaf_key] = self._climb(leaf) if leaf is not None else None
         return self._roots[leaf_key]
 
-    def _climb(self, group: Group) -> Group | None:
+    def _climb(self, group: NativeGroup) -> NativeGroup | None:
         met: set[int] = set()
         while (parent_key := self._parent_key(group)) is not None:
             met.add(id(group))
@@ -121,7 +121,7 @@ class Groups:
         self._link(group)
         return group
 
-    def _link(self, group: Group) -> None:
+    def _link(self, group: NativeGroup) -> None:
         """Fill in the children of a group and of those below it."""
         if group.kind == COMPOSITE and not group.children:
             group.children = sorted(self._children_of(group.key), key=lambda each: (each.wire.metadata.created, each.wire.metadata.name))
@@ -129,17 +129,17 @@ class Groups:
                 child.parent = group
                 self._link(child)
 
-    def _parent_key(self, group: Group) -> str | None:
+    def _parent_key(self, group: NativeGroup) -> str | None:
         name = group.wire.spec.parent_composite_pod_group_name
         return f"{group.key.partition('/')[0]}/{name}" if name and self._nested else None
 
-    def _group(self, kind: str, key: str) -> Group | None:
+    def _group(self, kind: str, key: str) -> NativeGroup | None:
         found = self._known.get((kind, key))
         if found is None and (wire := self._cluster.of(kind).get(key)) is not None:
-            found = self._known[kind, key] = Group(key, wire)
+            found = self._known[kind, key] = NativeGroup(key, wire)
         return found
 
-    def _children_of(self, key: str) -> list[Group]:
+    def _children_of(self, key: str) -> list[NativeGroup]:
         if self._children is None:
             self._children = {}
             for kind in (NATIVE_POD_GROUP, COMPOSITE_POD_GROUP):
@@ -152,12 +152,12 @@ class Groups:
 
     # -- members
 
-    def known(self, leaf: Group, schedulers: Mapping[str, object]) -> int:
+    def known(self, leaf: NativeGroup, schedulers: Mapping[str, object]) -> int:
         """The number of members that count before the group is tried: those on nodes, and pending ones whose schedulerName is ours."""
         members = self._cluster.members.get(leaf.key, {}).values()
         return sum(not t.status & status.FINISHED and bool(t.node_name or t.template.scheduler_name in schedulers) for t in members)
 
-    def scheduled(self, group: Group) -> list[Task]:
+    def scheduled(self, group: NativeGroup) -> list[Task]:
         """The members of a group, or of its tree, that have a node."""
         return [task for leaf in group.leaves for task in self._cluster.members.get(leaf.key, {}).values() if holds_node(task)]
 
@@ -170,7 +170,7 @@ def holds_node(task: Task) -> bool:
 class GroupEntity:
     """A root group with its pending members: the unit that waits in the scheduling queue, and that is tried."""
 
-    root: Group
+    root: NativeGroup
     members: dict[str, list[Task]]  #: by the key of the leaf
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pumice.scheduler.framework.decisions import HeldBack
 from pumice.scheduler.framework.pods_to_try import WaitingPods
 from pumice.scheduler.framework.profiles import Profile
-from pumice.scheduler.kube.pod_groups import LEAF, Group, GroupEntity, Groups
+from pumice.scheduler.kube.pod_groups import LEAF, GroupEntity, Groups, NativeGroup
 from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.catalogue import GANG
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
@@ -70,7 +70,7 @@ class PreEnqueue:
             return HeldBack(f"gated {DEVICES}", lacking)
         return HeldBack(f"gated {GANG}", short) if short else None
 
-    def _short(self, root: Group, leaf_key: str, task: Task) -> str:
+    def _short(self, root: NativeGroup, leaf_key: str, task: Task) -> str:
         """Why a group has too few members to be tried; empty if it has enough."""
         if not self._profiles[task.template.scheduler_name].holds_gangs_back:
             return ""
@@ -78,7 +78,7 @@ class PreEnqueue:
             return "" if self._is_ready(root) else f'waiting for composite pod group "{root.wire.metadata.name}" tree to meet quorum'
         return "" if self._is_ready(root) else "waiting for minCount pods from a gang to appear in scheduling queue"
 
-    def _is_ready(self, group: Group) -> bool:
+    def _is_ready(self, group: NativeGroup) -> bool:
         if group.kind == LEAF:
             return self._groups.known(group, self._profiles) >= group.minimum
         return sum(map(self._is_ready, group.children)) >= group.minimum

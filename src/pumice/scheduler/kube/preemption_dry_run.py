@@ -16,7 +16,7 @@ from pumice.scheduler.framework.journal import Moves, Operation
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
 from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.preemption_units import Unit, Units, by_budget, by_importance
+from pumice.scheduler.kube.preemption_units import PreemptionUnit, Units, by_budget, by_importance
 from pumice.scheduler.model import Cluster, Task, status
 
 
@@ -95,7 +95,7 @@ class PreemptionDryRun:
         victims = [victim for unit in lower if unit in lost for victim in unit.tasks]
         return Candidate(row, victims, sum(unit.violations for unit in lost))
 
-    def _put_back(self, trial: Trial, units: list[Unit], row: int) -> list[Unit]:
+    def _put_back(self, trial: Trial, units: list[PreemptionUnit], row: int) -> list[PreemptionUnit]:
         """Put back the units that can stay, and return those that cannot."""
         lost = []
         for unit in units:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.scheduler.eviction.disruption_budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import start
-from pumice.scheduler.kube.pod_groups import LEAF, Group, Groups, holds_node
+from pumice.scheduler.kube.pod_groups import LEAF, Groups, NativeGroup, holds_node
 from pumice.scheduler.model import Cluster, Task, status
 
 POD, POD_GROUP, COMPOSITE_GROUP = range(3)  #: kinds of units, the more important later
@@ -22,7 +22,7 @@ def with_pods(tasks: Iterable[Task]) -> Iterator[Task]:
     return (task for task in tasks if not task.status & (status.ALLOCATED | status.PIPELINED))
 
 
-class Unit(Struct, eq=False):
+class PreemptionUnit(Struct, eq=False):
     tasks: list[Task]
     priority: int
     kind: int
@@ -51,12 +51,12 @@ class Units:
         root = self._root(task)
         return task.pod_priority if root is None else root.priority
 
-    def _root(self, task: Task) -> Group | None:
+    def _root(self, task: Task) -> NativeGroup | None:
         return self._groups.root_of(task.group) if self._groups is not None and task.group else None
 
-    def of(self, tasks: Iterable[Task], below: float = inf) -> list[Unit]:
+    def of(self, tasks: Iterable[Task], below: float = inf) -> list[PreemptionUnit]:
         """The units of these pods whose priority is below a limit, each once, with all their pods."""
-        found: dict[str, Unit] = {}
+        found: dict[str, PreemptionUnit] = {}
         for task in with_pods(tasks):
             priority = self.priority(task)
             if priority < below:
@@ -66,7 +66,7 @@ class Units:
                     found[key] = self._unit(task, whole, priority)
         return list(found.values())
 
-    def of_pod(self, task: Task, made: dict[str, Unit]) -> Unit:
+    def of_pod(self, task: Task, made: dict[str, PreemptionUnit]) -> PreemptionUnit:
         """The unit that a pod is part of. `made`: those of whole groups that are known, by uid."""
         whole = self._whole(task)
         if whole is None:
@@ -90,13 +90,13 @@ class Units:
         top = None if leaf is None else self._highest_whole(leaf)
         return {task.node for task in self._groups.scheduled(top)} if top is not None and self._groups is not None else set()
 
-    def _unit(self, task: Task, whole: Group | None, priority: int) -> Unit:
+    def _unit(self, task: Task, whole: NativeGroup | None, priority: int) -> PreemptionUnit:
         if whole is None or self._groups is None:
-            return Unit([task], priority, POD if self._root(task) is None else POD_GROUP, frozenset([task.node]))
+            return PreemptionUnit([task], priority, POD if self._root(task) is None else POD_GROUP, frozenset([task.node]))
         tasks = [task for task in with_pods(self._groups.scheduled(whole)) if task.node >= 0]
-        return Unit(tasks, priority, POD_GROUP if whole.kind == LEAF else COMPOSITE_GROUP, frozenset(task.node for task in tasks))
+        return PreemptionUnit(tasks, priority, POD_GROUP if whole.kind == LEAF else COMPOSITE_GROUP, frozenset(task.node for task in tasks))
 
-    def _whole(self, task: Task) -> Group | None:
+    def _whole(self, task: Task) -> NativeGroup | None:
         """The highest group of the pod that goes as a whole."""
         if self._groups is None or self._root(task) is None:
             return None
@@ -104,18 +104,18 @@ class Units:
         return self._highest_whole(leaf) if leaf is not None else None
 
     @staticmethod
-    def _highest_whole(leaf: Group) -> Group | None:
+    def _highest_whole(leaf: NativeGroup) -> NativeGroup | None:
         """The highest group above a PodGroup, or itself, that goes as a whole."""
         above = [group for group in leaf.ancestry if group.goes_whole]
         return above[-1] if above else None
 
 
-def by_importance(units: Iterable[Unit], now: float) -> list[Unit]:
+def by_importance(units: Iterable[PreemptionUnit], now: float) -> list[PreemptionUnit]:
     """The most important first: by priority, kind, number of pods, and how long they run."""
     return sorted(units, key=lambda u: (-u.priority, -u.kind, -len(u.tasks), min(start(task, now) for task in u.tasks)))
 
 
-def by_budget(units: Sequence[Unit], budgets: BudgetsByNamespace) -> list[Unit]:
+def by_budget(units: Sequence[PreemptionUnit], budgets: BudgetsByNamespace) -> list[PreemptionUnit]:
     """The units, given by importance, with those first that violate a budget. Their violations are counted."""
     verdicts = iter(budgets.against([task for unit in units for task in unit.tasks]))
     for unit in units:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.scheduler.eviction.pick_node import Numbers, start
-from pumice.scheduler.kube.preemption_units import Unit, Units, by_importance, with_pods
+from pumice.scheduler.kube.preemption_units import PreemptionUnit, Units, by_importance, with_pods
 from pumice.scheduler.model import Cluster, Index, Rows, Table, Task
 
 NOBODY = 2**62  #: the priority of an empty place: no pod has a higher one
@@ -120,19 +120,19 @@ class UnitsTable(VictimsTable):
                 self._rules, self._shape = rules, (0, 0, 0)
         for leaf in moved if self._shape[0] else ():
             self._dirty.update(units.rows_with(leaf))
-        self._made: dict[str, Unit] = {}  #: of whole groups, by uid
+        self._made: dict[str, PreemptionUnit] = {}  #: of whole groups, by uid
         super().refresh()
 
     def _clear(self, places: int, width: int, nodes: int) -> None:
         super()._clear(places, width, nodes)
-        self.units: list[list[Unit]] = [[] for _ in range(nodes)]
+        self.units: list[list[PreemptionUnit]] = [[] for _ in range(nodes)]
         self._sizes: Numbers = np.zeros((places, nodes), np.int64)
         self._uneven: Numbers = np.zeros(nodes, np.int64)
         self.uneven = 0
 
     def _read(self, row: int) -> None:
         on_node = sorted(with_pods(self.cluster.nodes.tasks[row].values()), key=lambda task: task.number)
-        local: dict[Unit, list[Task]] = {}
+        local: dict[PreemptionUnit, list[Task]] = {}
         for task in on_node:
             local.setdefault(self._units.of_pod(task, self._made), []).append(task)
         units = self.units[row] = by_importance(local, np.inf)

@@ -37,7 +37,7 @@ NOTHING = Ask()
 NO_STATES: Mask = np.zeros(0, bool)
 
 
-class Cards(Index):
+class GpuCards(Index):
     """The index of what is left of each card. The lists of what is left on a node's cards are numbered; the number is the node's state."""
 
     choose: Callable[[int, Ask, Task], int]  #: picks the card on a row for a pod that requests a part of a card

@@ -8,14 +8,14 @@ from itertools import groupby
 from operator import itemgetter
 
 from pumice.scheduler.model import EPSILON, Table, Vector
-from pumice.scheduler.placement.planned_ends import Cycle, PlannedEnds
+from pumice.scheduler.placement.planned_ends import PlannedEnds, PlanningCycle
 from pumice.scheduler.placement.timetable import PodSet, Promise
 
 _time = itemgetter(0)
 
 
 class GrowingRoom:
-    def __init__(self, cycle: Cycle, ends: PlannedEnds, unknown: float) -> None:
+    def __init__(self, cycle: PlanningCycle, ends: PlannedEnds, unknown: float) -> None:
         """`unknown`: the seconds that a pod without an estimate is expected to run."""
         self._cycle, self._ends, self._unknown = cycle, ends, unknown
         self._nodes = cycle.cluster.nodes

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 
 from pumice.scheduler.framework.job_class_turns import Turns
 from pumice.scheduler.framework.job_classes import JobClass
-from pumice.scheduler.framework.orders import Key
+from pumice.scheduler.framework.orders import OrderKey
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.startable_jobs import StartableJobs
 from pumice.scheduler.model import Job, Queue
@@ -28,7 +28,7 @@ class JobsByQueue:
         self._session = session
         self._startable = startable
         self._each_once = each_once
-        self._queues: list[tuple[Key, Queue]] = []
+        self._queues: list[tuple[OrderKey, Queue]] = []
         self._are_compared = session.orders.queues_need_comparing
         self._compared: LazyHeap[Queue] = LazyHeap(session.orders.queue_before)  #: instead of `_queues`, in a hierarchy
         groups = list(groups)

@@ -20,7 +20,7 @@ MOST_GONE = 1000  #: pods that have left a node, before it is checked which of t
 
 _CHANGING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+")
 
-Kind: TypeAlias = tuple[object, ...]
+RunKind: TypeAlias = tuple[object, ...]
 
 
 def without_numbers(name: str) -> str:
@@ -30,8 +30,8 @@ def without_numbers(name: str) -> str:
 
 class PastRuns(Index):
     def begin(self) -> None:
-        self._gone: dict[str, tuple[Task, list[Kind]]] = {}
-        self._runs: dict[Kind, deque[float]] = {}
+        self._gone: dict[str, tuple[Task, list[RunKind]]] = {}
+        self._runs: dict[RunKind, deque[float]] = {}
 
     def change(self, row: int, task: Task, sign: int) -> None:
         if sign > 0:
@@ -63,6 +63,6 @@ def owner_of(job: Job) -> str:
     return job.annotations.get(USER) or f"{job.namespace}/{job.queue.name if job.queue is not None else ''}"
 
 
-def _kinds(task: Task, job: Job) -> list[Kind]:
+def _kinds(task: Task, job: Job) -> list[RunKind]:
     owner, name = owner_of(job), without_numbers(job.name)
     return [(owner, name, *task.template.needs), (owner, name), (owner,)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
-from pumice.scheduler.framework.orders import Key
+from pumice.scheduler.framework.orders import OrderKey
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, SubJob, Task
 
@@ -53,7 +53,7 @@ class PendingParts:
         self.job = job
         self.pending_by_part: dict[str, PendingTasks] = {}
         self._needed = _needed(session, job)
-        self._waiting: list[tuple[Key, SubJob]] = []
+        self._waiting: list[tuple[OrderKey, SubJob]] = []
         for part in job.subjobs:
             pending = PendingTasks.of(session, job, part.pending)
             if pending:
@@ -61,7 +61,7 @@ class PendingParts:
                 self._waiting.append((self._key(part), part))
         heapify(self._waiting)
 
-    def _key(self, part: SubJob) -> Key:
+    def _key(self, part: SubJob) -> OrderKey:
         return (part.uid not in self._needed, *self._session.orders.sub_job_key(part))
 
     def __bool__(self) -> bool:

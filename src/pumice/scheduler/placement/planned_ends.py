@@ -23,7 +23,7 @@ _time = itemgetter(0)
 FIRST_STEP_S = 60.0  #: the first extension of a pod that outlives its estimate; each further one is twice as long
 
 
-class Cycle(Protocol):
+class PlanningCycle(Protocol):
     """What is asked of a cycle."""
 
     now: float
@@ -95,7 +95,7 @@ class PlannedEnds(Index):
         planned = self._in_order
         return {task.uid: (time, int(self._rows[slot]), self._amounts[slot].tolist()) for time, slot, task in planned}
 
-    def to_come(self, cycle: Cycle, unknown: float) -> tuple[Vector, Rows, Table]:
+    def to_come(self, cycle: PlanningCycle, unknown: float) -> tuple[Vector, Rows, Table]:
         """All expected changes: when, on which rows, and how much more room there is from then on [r, change], of all resources that have
         a name. `unknown`: the seconds that a pod without an estimate is expected to run."""
         now, named = cycle.now, len(self.cluster.dimensions.names)
@@ -108,12 +108,12 @@ class PlannedEnds(Index):
             amounts = np.concatenate([amounts, [task.template.taken[:named] for _, task in others]])
         return times, rows, amounts.T
 
-    def _others(self, cycle: Cycle, unknown: float) -> list[tuple[float, Task]]:
+    def _others(self, cycle: PlanningCycle, unknown: float) -> list[tuple[float, Task]]:
         """The pods that are expected to end at a time which depends on the present one."""
         evicted = (task for task in cycle.moves if task.evicted and task.node >= 0)  # indexes do not see them
         return [(end, task) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, cycle.now, unknown)) < inf]
 
-    def one_by_one(self, cycle: Cycle, unknown: float) -> Iterator[tuple[float, Task]]:
+    def one_by_one(self, cycle: PlanningCycle, unknown: float) -> Iterator[tuple[float, Task]]:
         """The pods that are expected to end, and when, the first one first."""
         late = bisect_left(self._in_order, (nextafter(cycle.now, inf),))
         soon = [(_extended(time, cycle.now), task) for time, _, task in self._in_order[:late]] + self._others(cycle, unknown)

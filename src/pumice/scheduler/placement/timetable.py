@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.scheduler.model import EPSILON, Mask, Rows, Table, Vector
-from pumice.scheduler.placement.planned_ends import Cycle, PlannedEnds
+from pumice.scheduler.placement.planned_ends import PlannedEnds, PlanningCycle
 
 Usage = tuple[tuple[int, int, float], ...]  #: column, row and amount of each part
 
@@ -62,7 +62,7 @@ class KeptPromises:
 class Timetable:
     """Free room over time, node by node: what is idle now, and how that changes."""
 
-    def __init__(self, cycle: Cycle, ends: PlannedEnds, unknown: float, promised: Sequence[tuple[Promise, float]] = ()) -> None:
+    def __init__(self, cycle: PlanningCycle, ends: PlannedEnds, unknown: float, promised: Sequence[tuple[Promise, float]] = ()) -> None:
         """`unknown`: the seconds that a pod without an estimate is expected to run. `promised`: promises with the lengths of their runs."""
         idle = cycle.cluster.nodes.idle[: len(cycle.cluster.dimensions.names)]  # all that have a name
         self._now, self._count = cycle.now, idle.shape[1]

@@ -16,7 +16,7 @@ from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scorer, Scor
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import CPU, NDArray, Nodes, Task, status
-from pumice.scheduler.model.gpu_cards import NOTHING, Ask, Cards
+from pumice.scheduler.model.gpu_cards import NOTHING, Ask, GpuCards
 
 V = TypeVar("V", bound=np.generic)
 
@@ -35,7 +35,7 @@ class Packing(Plugin):
 
     def open(self, session: Session) -> None:
         super().open(session)
-        self.cards = session.cluster.index(Cards)
+        self.cards = session.cluster.index(GpuCards)
         self.cards.choose = self.card
 
     def filters(self) -> list[Filter]:
@@ -90,7 +90,7 @@ class HasCards(Filter):
     reach = Reach.NODE
     reason = Reason("node(s) have no card with enough left")
 
-    def __init__(self, cards: Cards) -> None:
+    def __init__(self, cards: GpuCards) -> None:
         self._cards = cards
 
     def prepare(self, task: Task) -> Any:

@@ -14,7 +14,7 @@ from pumice.api.errors import InputError, not_utf8
 from pumice.api.files import refuse_endless
 
 
-class Row:
+class CsvRow:
     """One row, with its cells by column name."""
 
     __slots__ = ("_cells", "line", "where")
@@ -45,7 +45,7 @@ class Row:
         return int(value)
 
 
-def csv_rows(path: str, needed: Sequence[str]) -> Iterator[Row]:
+def csv_rows(path: str, needed: Sequence[str]) -> Iterator[CsvRow]:
     """The rows below the header line. Raises InputError."""
     with _opened(path) as file:
         reader = csv.reader(file)
@@ -59,7 +59,7 @@ def csv_rows(path: str, needed: Sequence[str]) -> Iterator[Row]:
                     continue
                 if len(cells) != len(head):
                     raise InputError(f"{len(cells)} cells below {len(head)} columns", where=path, line=reader.line_num)
-                yield Row(path, reader.line_num, dict(zip(head, cells, strict=True)))
+                yield CsvRow(path, reader.line_num, dict(zip(head, cells, strict=True)))
         except csv.Error as error:
             raise InputError(f"cannot be read as CSV: {error}", where=path, line=reader.line_num) from None
 

@@ -18,7 +18,7 @@ from pumice.api.core import Node
 from pumice.api.meta import LabelSelectorRequirement
 from pumice.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm
 from pumice.api.quantity import quantity
-from pumice.simulate.formats import Row, csv_rows
+from pumice.simulate.formats import CsvRow, csv_rows
 from pumice.simulate.workload import GPU, GPU_MILLI, Role, Work, Workload, in_order, node, role
 
 PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
@@ -60,7 +60,7 @@ def _jobs(path: str, left_out: Counter[str]) -> Iterator[Work]:
         yield Work(row.text("name"), submit, run, (_role(row),))
 
 
-def _times(row: Row) -> tuple[float, float | None]:
+def _times(row: CsvRow) -> tuple[float, float | None]:
     """Submission and run time of a pod: both 0 without times; the run time is None if the deletion is missing."""
     if not row.text("creation_time"):
         return 0.0, 0.0
@@ -70,7 +70,7 @@ def _times(row: Row) -> tuple[float, float | None]:
     return created, max(0.0, row.number("deletion_time") - row.number("scheduled_time" if row.text("scheduled_time") else "creation_time"))
 
 
-def _role(row: Row) -> Role:
+def _role(row: CsvRow) -> Role:
     gpus, milli = row.whole("num_gpu"), row.whole("gpu_milli")
     if gpus > 1 and milli not in (0, 1000):
         row.wrong(f"gpu_milli: {milli} of each of {gpus} GPUs; a pod of several GPUs takes whole ones, 1000")

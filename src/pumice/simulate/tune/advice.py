@@ -20,12 +20,12 @@ from random import Random
 from pumice.api import InputError, did_you_mean
 from pumice.simulate.fault_injection import disturbed
 from pumice.simulate.inputs import policy_of
-from pumice.simulate.lower_bounds import Bounds, bounds_of
+from pumice.simulate.lower_bounds import LowerBounds, bounds_of
 from pumice.simulate.scenario import Summary
-from pumice.simulate.tune.days import Day, DayPlayed, Setting, Whole, days_of, works_of
-from pumice.simulate.tune.goal import Days, Difference, Goal
+from pumice.simulate.tune.days import Day, DayPlayed, SearchSetting, WholeRun, days_of, works_of
+from pumice.simulate.tune.goal import Days, Goal, MeanDifference
 from pumice.simulate.tune.results import TrialResults
-from pumice.simulate.tune.search import Evaluation, Trial, search
+from pumice.simulate.tune.search import ConfigurationTrial, SearchEvaluation, search
 from pumice.simulate.tune.space import Space, Values
 
 PERIODS_S = (86_400.0, 21_600.0, 3_600.0)  #: the first that gives enough periods
@@ -45,16 +45,16 @@ class Advice:
     searched: list[Day]
     held: list[Day]
     idle: int  #: periods in which there was nothing to gain
-    trials: list[Trial]
+    trials: list[ConfigurationTrial]
     values: Values | None = None  #: of what was found; None if nothing was better on the days of the search
-    worth: dict[str, Difference] = field(default_factory=dict)  #: by line: the objective with it, and without it
-    on_searched: Difference | None = None
-    on_held: Difference | None = None
+    worth: dict[str, MeanDifference] = field(default_factory=dict)  #: by line: the objective with it, and without it
+    on_searched: MeanDifference | None = None
+    on_held: MeanDifference | None = None
     before: Days = field(default_factory=dict)  #: the days held back, under the configuration in force
     after: Days = field(default_factory=dict)  #: and under the one that was found
     whole_before: list[Summary] = field(default_factory=list)  #: the whole workload, by seed
     whole_after: list[Summary] = field(default_factory=list)
-    bounds: dict[int, Bounds] = field(default_factory=dict)  #: of the whole workload, by seed
+    bounds: dict[int, LowerBounds] = field(default_factory=dict)  #: of the whole workload, by seed
     against: list[str] = field(default_factory=list)  #: what speaks against it
 
     @property
@@ -65,7 +65,7 @@ class Advice:
 class Adviser:
     """All that a search needs, and each of its steps."""
 
-    def __init__(self, setting: Setting, space: Space, goal: Goal, results: TrialResults, seeds: int, seed: int) -> None:
+    def __init__(self, setting: SearchSetting, space: Space, goal: Goal, results: TrialResults, seeds: int, seed: int) -> None:
         self._setting, self._space, self._goal, self._results = setting, space, goal, results
         self._seeds, self._seed = range(seeds), seed
 
@@ -78,7 +78,7 @@ class Adviser:
             space = space.without_evictions()
         period_s, days, idle = self._periods(wholes, period_s)
         searched, held = self._split(days)
-        evaluation = Evaluation(self._setting, space, self._goal, self._results, searched)
+        evaluation = SearchEvaluation(self._setting, space, self._goal, self._results, searched)
         advice = Advice(self._goal, period_s, searched, held, idle, search(space, evaluation, trials, self._seed), whole_before=wholes)
         complete = [trial for trial in advice.trials if not trial.stopped and not trial.broken and trial.loss < 0]
         advice.bounds = {number: self._bounds(number) for number in self._seeds}
@@ -102,10 +102,10 @@ class Adviser:
     def _wholes(self, values: Values, name: str, beside: Sequence[DayPlayed] = ()) -> list[Summary]:
         """The whole workload by seed. `beside` are days that are needed next, so that all processes have something to do."""
         text = self._space.text(values)
-        wholes = [Whole(self._setting, text, name, seed) for seed in self._seeds]
+        wholes = [WholeRun(self._setting, text, name, seed) for seed in self._seeds]
         return self._results.play([*wholes, *beside])[: len(wholes)]
 
-    def _bounds(self, number: int) -> Bounds:
+    def _bounds(self, number: int) -> LowerBounds:
         """What no configuration of the space goes below."""
         works = works_of(self._setting, number)
         gangs = policy_of(self._space.text(self._space.start), IN_FORCE, self._setting.plugins_dir)[0].has_plugin("gang")
@@ -122,7 +122,7 @@ class Adviser:
             hopeful = [day for day in every if self._may_gain(day, wholes)]
             if len(hopeful) < ENOUGH and period_s != lengths[-1]:
                 continue
-            evaluation = Evaluation(self._setting, self._space, self._goal, self._results, hopeful or every)
+            evaluation = SearchEvaluation(self._setting, self._space, self._goal, self._results, hopeful or every)
             found = [day for day in evaluation.days if self._goal.objective.of(evaluation.before[day.name])]
             if len(found) >= ENOUGH:
                 break
@@ -157,7 +157,7 @@ class Adviser:
 
     # -- what was found
 
-    def _judge(self, advice: Advice, evaluation: Evaluation, best: Trial) -> None:
+    def _judge(self, advice: Advice, evaluation: SearchEvaluation, best: ConfigurationTrial) -> None:
         final = self._simplified(evaluation, best)
         advice.values = final.values
         advice.on_searched = self._goal.difference(evaluation.before, final.days)
@@ -169,12 +169,12 @@ class Adviser:
         if not advice.against:
             advice.worth = dict(self._worth(evaluation, final))
 
-    def _tried(self, evaluation: Evaluation, listed: Sequence[Values], days: Sequence[Day]) -> list[Trial]:
-        trials = [Trial(0, values, self._space.text(values)) for values in listed]
+    def _tried(self, evaluation: SearchEvaluation, listed: Sequence[Values], days: Sequence[Day]) -> list[ConfigurationTrial]:
+        trials = [ConfigurationTrial(0, values, self._space.text(values)) for values in listed]
         evaluation.judge(trials, days)
         return trials
 
-    def _worth(self, evaluation: Evaluation, final: Trial) -> Iterator[tuple[str, Difference]]:
+    def _worth(self, evaluation: SearchEvaluation, final: ConfigurationTrial) -> Iterator[tuple[str, MeanDifference]]:
         """What each line that differs is worth on the days of the search: the objective with it, and without it."""
         lines = self._space.differing(final.values)
         without = self._tried(evaluation, [self._space.reverted(final.values, line) for line in lines], evaluation.days)
@@ -183,7 +183,7 @@ class Adviser:
             assert worth is not None
             yield line, worth
 
-    def _simplified(self, evaluation: Evaluation, found: Trial) -> Trial:
+    def _simplified(self, evaluation: SearchEvaluation, found: ConfigurationTrial) -> ConfigurationTrial:
         """The configuration without the parts that are worth nothing on the days of the search. Half of the days say which parts these are,
         all of them whether that is so."""
         days, space = evaluation.days, self._space

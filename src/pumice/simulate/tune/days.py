@@ -33,7 +33,7 @@ LEAST_S = 1.0  #: the least work that a job has left
 
 
 @dataclass(frozen=True)
-class Setting:
+class SearchSetting:
     """What all simulations of a search have in common."""
 
     workload: str
@@ -83,10 +83,10 @@ class Day:
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeRun:
     """The whole workload under one configuration."""
 
-    setting: Setting
+    setting: SearchSetting
     text: str
     name: str
     seed: int
@@ -108,7 +108,7 @@ class Whole:
 class DayPlayed:
     """A day under one configuration."""
 
-    setting: Setting
+    setting: SearchSetting
     text: str
     name: str
     day: Day
@@ -145,7 +145,7 @@ class Works:
 
 
 @lru_cache(maxsize=4)
-def works_of(setting: Setting, seed: int) -> Works:
+def works_of(setting: SearchSetting, seed: int) -> Works:
     """The whole workload. Read once in each process."""
     workload = source(setting.workload, "--workload").read(nodes_from(setting.cluster, setting.nodes), seed)
     return Works(workload, list(workload.jobs))

@@ -13,7 +13,7 @@ import numpy as np
 from pumice.api import InputError
 from pumice.simulate.output_columns import DISTRIBUTIONS
 from pumice.simulate.policy_comparison import interval
-from pumice.simulate.result_conditions import Condition, Measured, condition_of, measured_of
+from pumice.simulate.result_conditions import ResultCondition, ResultNumber, condition_of, measured_of
 
 Days = Mapping[str, Mapping[str, Any]]  #: summaries by name of the day
 
@@ -23,7 +23,7 @@ EXACT = 1e-9  #: what sums of floats differ by, as a share
 ALL_SIGNS = 18  #: days of which all choices of signs are looked at; of more, as many choices are drawn
 
 
-class Difference(NamedTuple):
+class MeanDifference(NamedTuple):
     """How the mean of some days changed, with half of its 95 % interval, day by day."""
 
     before: float
@@ -51,20 +51,20 @@ class Difference(NamedTuple):
 
 
 class Goal(NamedTuple):
-    objective: Measured
-    keeps: tuple[Condition, ...]
+    objective: ResultNumber
+    keeps: tuple[ResultCondition, ...]
 
-    def measures(self) -> list[tuple[str, Measured]]:
+    def measures(self) -> list[tuple[str, ResultNumber]]:
         """All that is asked for, each with its option."""
         return [("--objective", self.objective), *(("--keep", each.measured) for each in self.keeps)]
 
-    def difference(self, before: Days, after: Days, measured: Measured | None = None) -> Difference | None:
+    def difference(self, before: Days, after: Days, measured: ResultNumber | None = None) -> MeanDifference | None:
         """The change of the objective, or of another measure, over the days of `after`. None if no day has a value."""
         pairs = [(old, new) for old, new in _pairs(measured or self.objective, before, after) if old is not None and new is not None]
         if not pairs:
             return None
         by_day = tuple(new - old for old, new in pairs)
-        return Difference(fmean(old for old, _ in pairs), fmean(new for _, new in pairs), interval([*by_day])[1], by_day)
+        return MeanDifference(fmean(old for old, _ in pairs), fmean(new for _, new in pairs), interval([*by_day])[1], by_day)
 
     def worse(self, before: Days, after: Days) -> float:
         """By how much the objective is worse, in its own unit; below 0 if it is better. 0 if no day has a value."""
@@ -82,7 +82,7 @@ class Goal(NamedTuple):
         left = sum(before[day]["measures"][state] - after[day]["measures"][state] for day in after for state in ("done", "killed"))
         return found | ({"every job ends that ends now": float(left)} if left > 0 else {})
 
-    def _miss(self, keep: Condition, before: Days, after: Days) -> float:
+    def _miss(self, keep: ResultCondition, before: Days, after: Days) -> float:
         found = self.difference(before, after, keep.measured)
         if found is None:
             return 0.0
@@ -105,5 +105,5 @@ def goal_of(objective: str, keeps: Iterable[str]) -> Goal:
     return goal
 
 
-def _pairs(measured: Measured, before: Days, after: Days) -> Iterable[tuple[float | None, float | None]]:
+def _pairs(measured: ResultNumber, before: Days, after: Days) -> Iterable[tuple[float | None, float | None]]:
     return ((measured.of(before[day]), measured.of(summary)) for day, summary in after.items())

@@ -17,14 +17,14 @@ from pumice.simulate.worker_processes import Crew
 FILE = "played.jsonl"
 
 
-class Playable(Protocol):
+class KeyedPlayable(Protocol):
     @property
     def key(self) -> str: ...
 
     def play(self) -> dict[str, Any]: ...
 
 
-class Entry(msgspec.Struct):
+class ResultLine(msgspec.Struct):
     """A line of the file."""
 
     key: str
@@ -64,13 +64,13 @@ class TrialResults:
         whole = [line for line in lines if line.endswith(b"\n")]  # the last one may have been cut off
         for number, line in enumerate(whole, 1):
             try:
-                entry = msgspec.json.decode(line, type=Entry)
+                entry = msgspec.json.decode(line, type=ResultLine)
             except msgspec.MsgspecError as error:
                 raise InputError(f"is no line of a search: {error}", where=f"{file}:{number}") from None
             self._found[entry.key] = entry.summary
         file.write_bytes(b"".join(whole))
 
-    def play(self, works: Sequence[Playable]) -> list[Summary]:
+    def play(self, works: Sequence[KeyedPlayable]) -> list[Summary]:
         """The summaries in the order of `works`. Raises InputError."""
         new = {work.key: work for work in works if work.key not in self._found}
         if self._unread and self._found and len(new) == len(works):
@@ -82,6 +82,6 @@ class TrialResults:
             self.played += 1
             if self._file is not None:
                 with self._file.open("ab") as file:
-                    file.write(msgspec.json.encode(Entry(work.key, summary)) + b"\n")
+                    file.write(msgspec.json.encode(ResultLine(work.key, summary)) + b"\n")
             self._on_played(self.played)
         return [self._found[work.key] for work in works]

@@ -18,7 +18,7 @@ from typing import Any
 
 from pumice.api import InputError
 from pumice.simulate.scenario import Summary
-from pumice.simulate.tune.days import Day, DayPlayed, Setting
+from pumice.simulate.tune.days import Day, DayPlayed, SearchSetting
 from pumice.simulate.tune.goal import Days, Goal
 from pumice.simulate.tune.results import TrialResults
 from pumice.simulate.tune.space import Knob, Space, Values
@@ -32,7 +32,7 @@ PENALTY = 10.0  #: for a condition that is not kept, in multiples of the objecti
 
 
 @dataclass
-class Trial:
+class ConfigurationTrial:
     """One configuration, and what it is worth on the days on which it was played."""
 
     number: int
@@ -58,10 +58,10 @@ class Trial:
         return [(summary["measures"], summary["queues"]) for summary in self.days.values()]
 
 
-class Evaluation:
+class SearchEvaluation:
     """What configurations are worth on the days of the search."""
 
-    def __init__(self, setting: Setting, space: Space, goal: Goal, results: TrialResults, days: Sequence[Day]) -> None:
+    def __init__(self, setting: SearchSetting, space: Space, goal: Goal, results: TrialResults, days: Sequence[Day]) -> None:
         self._setting, self._space, self._goal, self._results = setting, space, goal, results
         started = self.play([space.text(space.start)], days)[0]
 
@@ -86,7 +86,7 @@ class Evaluation:
         """All of these, those that are most work first, so that no process is left alone with them in the end."""
         return [DayPlayed(self._setting, text, "", day) for day in reversed(days) for text in texts]
 
-    def judge(self, trials: Sequence[Trial], days: Sequence[Day]) -> None:
+    def judge(self, trials: Sequence[ConfigurationTrial], days: Sequence[Day]) -> None:
         """Play the trials on these days, and say what they are worth there."""
         for trial, played in zip(trials, self.play([trial.text for trial in trials], days), strict=True):
             trial.days = played
@@ -94,7 +94,7 @@ class Evaluation:
             trial.loss = self._goal.worse(self.before, played) / self._scale + sum(PENALTY * (1 + miss) for miss in trial.broken.values())
 
 
-def search(space: Space, evaluation: Evaluation, count: int, seed: int) -> list[Trial]:
+def search(space: Space, evaluation: SearchEvaluation, count: int, seed: int) -> list[ConfigurationTrial]:
     """All trials, in the order in which they were asked for. Raises InputError."""
     optuna = _optuna()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -103,7 +103,7 @@ def search(space: Space, evaluation: Evaluation, count: int, seed: int) -> list[
     study.tell(_asked(study, space)[0], 0.0)
     for values in neighbours(space, ceil(count * NEIGHBOURS), Random(seed)):
         study.enqueue_trial(values)
-    trials: list[Trial] = []
+    trials: list[ConfigurationTrial] = []
     seen = {space.text(space.start)}
     while len(trials) < count:
         batch = _batch(study, space, seen, len(trials), min(BATCH, count - len(trials)))
@@ -124,9 +124,9 @@ def _optuna() -> Any:
         raise InputError("searches with Optuna, which is not installed: pip install 'pumice[tune]'", where="tune") from None
 
 
-def _batch(study: Any, space: Space, seen: set[str], first: int, size: int) -> list[tuple[Trial, Any]]:
+def _batch(study: Any, space: Space, seen: set[str], first: int, size: int) -> list[tuple[ConfigurationTrial, Any]]:
     """Configurations that were not tried before."""
-    batch: list[tuple[Trial, Any]] = []
+    batch: list[tuple[ConfigurationTrial, Any]] = []
     for _ in range(DRAWS * size):
         asked, values = _asked(study, space)
         text = space.text(values)
@@ -134,7 +134,7 @@ def _batch(study: Any, space: Space, seen: set[str], first: int, size: int) -> l
             study.tell(asked, state=import_module("optuna").trial.TrialState.FAIL)
             continue
         seen.add(text)
-        batch.append((Trial(first + len(batch) + 1, values, text), asked))
+        batch.append((ConfigurationTrial(first + len(batch) + 1, values, text), asked))
         if len(batch) == size:
             break
     return batch
@@ -179,7 +179,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def halve(evaluation: Evaluation, trials: Sequence[Trial]) -> None:
+def halve(evaluation: SearchEvaluation, trials: Sequence[ConfigurationTrial]) -> None:
     """Play trials on more and more days. After each step but the last, the better half goes on, but of those with the same outcome one;
     once half of the days are played, who is better than the configuration in force; after each step, nobody who was given up."""
     left = list(trials)

@@ -50,7 +50,7 @@ class Knob:
 
 
 @dataclass
-class Entry:
+class PluginEntry:
     """A plugin as the configuration has it."""
 
     name: str
@@ -200,16 +200,16 @@ class Space:
             if argument in given or value != starts[argument]:
                 yield argument, value
 
-    def _placed(self, values: Values) -> list[list[Entry]]:
+    def _placed(self, values: Values) -> list[list[PluginEntry]]:
         """The plugins of each tier."""
-        tiers: list[list[Entry]] = [[] for _ in self._tiers]
+        tiers: list[list[PluginEntry]] = [[] for _ in self._tiers]
         written = {entry.name: (number, entry) for number, entries in enumerate(self._tiers) for entry in entries}
         for number, entries in enumerate(self._tiers):
             tiers[number] += [entry for entry in entries if values.get(f"plugin {entry.name}", _tier(number)) == _tier(number)]
         for key, place in values.items():
             if not key.startswith("plugin ") or place == OFF:
                 continue
-            number, entry = written.get(key.removeprefix("plugin "), (-1, Entry(key.removeprefix("plugin "), {}, {})))
+            number, entry = written.get(key.removeprefix("plugin "), (-1, PluginEntry(key.removeprefix("plugin "), {}, {})))
             if place == FIRST:
                 tiers[0].insert(0, entry)
             elif place != _tier(number):
@@ -280,9 +280,9 @@ def _tier(number: int) -> str:
     return f"tier {number + 1}"
 
 
-def _entry(plugin: dict[str, Any]) -> Entry:
+def _entry(plugin: dict[str, Any]) -> PluginEntry:
     switches = {key: value for key, value in plugin.items() if key not in ("name", "arguments")}
-    return Entry(plugin["name"], dict(plugin.get("arguments") or {}), switches)
+    return PluginEntry(plugin["name"], dict(plugin.get("arguments") or {}), switches)
 
 
 def _yaml(value: Any) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pumice.api.plural import counted, plural
 from pumice.simulate.measure_units import duration, measured
-from pumice.simulate.result_conditions import Measured
+from pumice.simulate.result_conditions import ResultNumber
 from pumice.simulate.result_sentences import of_bounds
 from pumice.simulate.tune.advice import FOUND, IN_FORCE, Advice
-from pumice.simulate.tune.goal import Days, Difference
+from pumice.simulate.tune.goal import Days, MeanDifference
 from pumice.simulate.tune.space import Space
 from pumice.text_table import columns
 
@@ -58,16 +58,16 @@ def of_whole(advice: Advice) -> Iterator[str]:
     yield from of_bounds(named, advice.bounds)
 
 
-def by_queue(advice: Advice) -> Iterator[tuple[str, Measured, Difference]]:
+def by_queue(advice: Advice) -> Iterator[tuple[str, ResultNumber, MeanDifference]]:
     """The mean wait of each queue on the days held back, and how it changed."""
     for queue in sorted({name for summary in advice.before.values() for name in summary["queues"]}):
-        wait = Measured(("wait", "mean"), queue)
+        wait = ResultNumber(("wait", "mean"), queue)
         found = advice.goal.difference(advice.before, advice.after, wait)
         if found is not None:
             yield queue, wait, found
 
 
-def _is_worse(found: Difference) -> bool:
+def _is_worse(found: MeanDifference) -> bool:
     return found.change >= LEAST_CHANGE and (isnan(found.half) or found.change > found.half)
 
 
@@ -106,17 +106,17 @@ def rows_of_trials(advice: Advice, space: Space) -> Iterator[tuple[object, ...]]
         yield trial.number, state, len(trial.days), *means, "; ".join(trial.broken), "; ".join(changes)
 
 
-def shown(advice: Advice) -> list[Measured]:
+def shown(advice: Advice) -> list[ResultNumber]:
     """The measures that are told of each configuration: that of the objective, and those of the conditions."""
     return list(dict.fromkeys((advice.goal.objective, *(keep.measured for keep in advice.goal.keeps))))
 
 
-def _mean(advice: Advice, days: Days, each: Measured) -> float | None:
+def _mean(advice: Advice, days: Days, each: ResultNumber) -> float | None:
     found = advice.goal.difference(days, days, each)
     return None if found is None else found.after
 
 
-def _change(what: Measured, found: Difference) -> str:
+def _change(what: ResultNumber, found: MeanDifference) -> str:
     """Both values, and the difference in per cent with its interval."""
     change = f"{measured(what.name, found.after)} instead of {measured(what.name, found.before)}"
     if not found.before:
@@ -125,7 +125,7 @@ def _change(what: Measured, found: Difference) -> str:
     return f"{change} ({percent:+.0f} %{'' if isnan(half) else f' ± {half:.0f} %'})"
 
 
-def _luck(what: Measured, found: Difference) -> str:
+def _luck(what: ResultNumber, found: MeanDifference) -> str:
     """On how many days the value is better, and how easily luck would do as much."""
     better = sum(change > 0 if what.better_if_more else change < 0 for change in found.by_day)
     worse = sum(map(bool, found.by_day)) - better

@@ -40,7 +40,7 @@ class Validation(NamedTuple):
     message: Program | None
 
 
-class Policy(NamedTuple):
+class CompiledPolicy(NamedTuple):
     """A policy with its expressions compiled, and its bindings."""
 
     name: str
@@ -78,7 +78,7 @@ class Match(NamedTuple):
         return named if named is not None and self.selectors.match(review, store) else None
 
 
-def _compiled(policy: Object, bindings: Iterable[Object]) -> Policy:
+def _compiled(policy: Object, bindings: Iterable[Object]) -> CompiledPolicy:
     """Raises CompileError."""
     from pumice.api.cel.program import Program  # importing CEL takes 20 ms; most clusters have no policies
     from pumice.cluster.apiserver.admission.conditions import EXPRESSIONS, compiled
@@ -93,7 +93,7 @@ def _compiled(policy: Object, bindings: Iterable[Object]) -> Policy:
 
     validations = spec.get("validations") or ()
     mutations = ((one["patchType"], one.get("jsonPatch") or one.get("applyConfiguration") or {}) for one in spec.get("mutations") or ())
-    return Policy(
+    return CompiledPolicy(
         name,
         spec,
         Match.of(spec.get("matchConstraints")),
@@ -106,7 +106,7 @@ def _compiled(policy: Object, bindings: Iterable[Object]) -> Policy:
     )
 
 
-class Refused(Exception):
+class PolicyRefusal(Exception):
     """A policy refuses a write, or cannot be evaluated and refuses it for that."""
 
     def __init__(self, message: str, reason: str = "") -> None:
@@ -117,13 +117,13 @@ class Refused(Exception):
 class Policies:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._all: dict[str, list[Policy]] = {}
+        self._all: dict[str, list[CompiledPolicy]] = {}
 
     def changed(self) -> None:
         self._all.clear()
         self.__dict__.pop("exist", None)
 
-    def _policies(self, sort: str) -> list[Policy]:
+    def _policies(self, sort: str) -> list[CompiledPolicy]:
         found = self._all.get(sort)
         if found is None:
             bindings = list(self._store.all(BINDINGS[sort]))
@@ -150,9 +150,9 @@ class Policies:
                     shown = shown.about(_changed(shown, type, value))
                     names = self._names(policy, shown, params)
                 review = review if shown is before else changed_as(review, kind, shown.obj)
-            except (CelError, PatchError, Refused) as error:
+            except (CelError, PatchError, PolicyRefusal) as error:
                 if policy.is_strict:
-                    raise _refusal(policy, binding, review, Refused(str(error), "Invalid")) from None
+                    raise _refusal(policy, binding, review, PolicyRefusal(str(error), "Invalid")) from None
         return review
 
     def check(self, review: AdmissionAttributes, notes: AuditNotes) -> None:
@@ -171,7 +171,7 @@ class Policies:
                 if "Deny" in actions:
                     raise _refusal(policy, binding, review, refused)
 
-    def _bound(self, sort: str, review: AdmissionAttributes) -> Iterator[tuple[Policy, Object, ServedKind, Object | None]]:
+    def _bound(self, sort: str, review: AdmissionAttributes) -> Iterator[tuple[CompiledPolicy, Object, ServedKind, Object | None]]:
         """The policies of a write, each with a binding, the version that it means, and a parameter. Raises StatusError if a parameter is
         missing that must exist."""
         for policy in self._policies(sort) if review.kind.group != GROUP else ():
@@ -182,7 +182,7 @@ class Policies:
                     for params in self._params(policy, binding, review):
                         yield policy, binding, kind, params
 
-    def _params(self, policy: Policy, binding: Object, review: AdmissionAttributes) -> Iterator[Object | None]:
+    def _params(self, policy: CompiledPolicy, binding: Object, review: AdmissionAttributes) -> Iterator[Object | None]:
         wanted, ref = policy.spec.get("paramKind"), binding["spec"].get("paramRef")
         if not wanted or not ref:
             yield None
@@ -197,10 +197,10 @@ class Policies:
         ]
         if not found and ref.get("parameterNotFoundAction") != "Allow" and policy.spec.get("failurePolicy") != "Ignore":
             what = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
-            raise _refusal(policy, binding, review, Refused(what, "Invalid"))
+            raise _refusal(policy, binding, review, PolicyRefusal(what, "Invalid"))
         yield from found
 
-    def _names(self, policy: Policy, review: AdmissionAttributes, params: Object | None) -> dict[str, Any] | None:
+    def _names(self, policy: CompiledPolicy, review: AdmissionAttributes, params: Object | None) -> dict[str, Any] | None:
         """What expressions may name; None if the conditions do not hold. Raises EvaluationError. A variable that has no value is left out:
         only who uses it fails."""
         from pumice.cluster.apiserver.admission.conditions import names_of
@@ -210,15 +210,15 @@ class Policies:
         return self._store.evaluated(f'the variables of policy "{policy.name}"', review, partial(_with_variables, policy, names))
 
     def _refusals(
-        self, policy: Policy, binding: Object, review: AdmissionAttributes, params: Object | None, notes: AuditNotes
-    ) -> list[Refused]:
+        self, policy: CompiledPolicy, binding: Object, review: AdmissionAttributes, params: Object | None, notes: AuditNotes
+    ) -> list[PolicyRefusal]:
         """What the policy has against a write. Its annotations are added to `notes`."""
         try:
             names = self._names(policy, review, params)
             what = f'the validations of policy "{policy.name}" for {binding["metadata"]["name"]}'
             refused, noted = self._store.evaluated(what, review, partial(_judged, policy, names)) if names is not None else ([], {})
         except EvaluationError as error:
-            return [Refused(str(error))] if policy.is_strict else []
+            return [PolicyRefusal(str(error))] if policy.is_strict else []
         for key, values in noted.items():
             notes.setdefault(key, {}).update(values)
         return refused
@@ -230,7 +230,7 @@ def _own_value(program: Program, names: Mapping[str, Any], budget: CostBudget | 
     return _own(program.value(names, budget), budget)
 
 
-def _with_variables(policy: Policy, names: dict[str, Any], budget: CostBudget | None) -> dict[str, Any] | None:
+def _with_variables(policy: CompiledPolicy, names: dict[str, Any], budget: CostBudget | None) -> dict[str, Any] | None:
     """The names, with the policy's variables; None if its conditions do not hold. Raises EvaluationError."""
     from pumice.cluster.apiserver.admission.conditions import conditions_hold
 
@@ -247,25 +247,27 @@ def _with_variables(policy: Policy, names: dict[str, Any], budget: CostBudget | 
     return names
 
 
-def _judged(policy: Policy, names: Mapping[str, Any], budget: CostBudget | None) -> tuple[list[Refused], AuditNotes]:
+def _judged(policy: CompiledPolicy, names: Mapping[str, Any], budget: CostBudget | None) -> tuple[list[PolicyRefusal], AuditNotes]:
     """What the policy has against a write, and its annotations."""
-    refused: list[Refused] = []
+    refused: list[PolicyRefusal] = []
     notes: AuditNotes = {}
     budget = budget or CostBudget()
     for validation in policy.validations:
         text = validation.stated["expression"]
         try:
             if not validation.program.holds(names, budget):
-                refused.append(Refused(_message(validation, names, budget), validation.stated.get("reason") or "Invalid"))
+                refused.append(PolicyRefusal(_message(validation, names, budget), validation.stated.get("reason") or "Invalid"))
         except EvaluationError as error:
             if policy.is_strict:
-                refused.append(Refused(f"expression '{text}' resulted in error: {error}", validation.stated.get("reason") or "Invalid"))
+                refused.append(
+                    PolicyRefusal(f"expression '{text}' resulted in error: {error}", validation.stated.get("reason") or "Invalid")
+                )
     for key, program in policy.annotations:
         try:
             value = program.value(names, budget)
         except EvaluationError as error:
             if policy.is_strict:
-                refused.append(Refused(f"the value of audit annotation {key} resulted in error: {error}", "Invalid"))
+                refused.append(PolicyRefusal(f"the value of audit annotation {key} resulted in error: {error}", "Invalid"))
             continue
         if isinstance(value, str) and value.strip():
             notes.setdefault(f"{policy.name}/{key}", {})[value.strip()] = None
@@ -286,7 +288,7 @@ def _message(validation: Validation, names: Mapping[str, Any], budget: CostBudge
     return str(validation.stated.get("message") or f"failed expression: {validation.stated['expression'].strip()}")
 
 
-def _refusal(policy: Policy, binding: Object, review: AdmissionAttributes, refused: Refused) -> StatusError:
+def _refusal(policy: CompiledPolicy, binding: Object, review: AdmissionAttributes, refused: PolicyRefusal) -> StatusError:
     sort = "MutatingAdmissionPolicy" if policy.mutations else "ValidatingAdmissionPolicy"
     text = f"{sort} '{policy.name}' with binding '{binding['metadata']['name']}' denied request: {refused}"
     found = review.kind.forbidden(review.name, text)
@@ -311,9 +313,9 @@ def _changed(review: AdmissionAttributes, type: str, value: Any) -> Object:
     if type == "JSONPatch":
         found = json_patch(review.obj, value)
         if not isinstance(found, dict):
-            raise Refused("the patch leaves no object")
+            raise PolicyRefusal("the patch leaves no object")
         return found
     if not isinstance(value, dict):
-        raise Refused("an apply configuration is an Object")
+        raise PolicyRefusal("an apply configuration is an Object")
     head = {key: review.obj[key] for key in ("apiVersion", "kind") if key in review.obj}
     return merged(review.kind.shape, review.obj, value | head)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pumice.api import Object
-from pumice.cluster.apiserver.pending_calls import Call, Pending, Unanswered
+from pumice.cluster.apiserver.pending_calls import OutsideCall, Pending, Unanswered
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import StatusError
 
@@ -39,7 +39,7 @@ class Converter:
         """Have stored objects converted. Raises Pending if some are not yet, StatusError."""
         missing = [obj for obj in objects if obj["apiVersion"] != api_version and _key(api_version, obj) not in self._kept]
         if missing:
-            raise Pending(Call(("conversion", api_version), partial(self._keep, api_version, missing)))
+            raise Pending(OutsideCall(("conversion", api_version), partial(self._keep, api_version, missing)))
 
     async def _keep(self, api_version: str, objects: list[Object]) -> None:
         if len(self._kept) + len(objects) > MOST_KEPT:
@@ -53,7 +53,7 @@ class Converter:
             return obj
         metadata = obj["metadata"]
         about = ("conversion", api_version, metadata.get("namespace"), metadata.get("name"), metadata.get("resourceVersion"))
-        found: list[Object] = self._store.answer(Call(about, partial(self._convert, api_version, [obj])))
+        found: list[Object] = self._store.answer(OutsideCall(about, partial(self._convert, api_version, [obj])))
         return found[0]
 
     async def _convert(self, api_version: str, objects: list[Object]) -> list[Object]:

@@ -101,7 +101,7 @@ class SpdyWire(Takeover):
         try:
             for event in self.frames.read(data):
                 self.happened(event)
-        except spdy.BadFrame:
+        except spdy.BadSpdyFrame:
             self.end()
             return
         if self.frames.answers:

@@ -31,7 +31,7 @@ from pumice.controllers.volcano.job.volumes import missing_claim, mount, volume_
 from pumice.controllers.writes import Create, Emit, Write, delete, patch
 
 
-class Setting(Struct, frozen=True):
+class JobSituation(Struct, frozen=True):
     job: Object
     pods: Sequence[Object]
     plugins: Mapping[str, JobPlugin]
@@ -39,7 +39,7 @@ class Setting(Struct, frozen=True):
     most_waiting: int = MOST_WAITING
 
 
-def sync(at: Setting, status: Object) -> list[Write]:
+def sync(at: JobSituation, status: Object) -> list[Write]:
     """The writes that a job which is to run needs now. The counts and reasons go into `status`, the draft of its status."""
     job = at.job
     vcjob_status.count_pods(status, at.pods)
@@ -53,7 +53,7 @@ def sync(at: Setting, status: Object) -> list[Write]:
     return [*_objects(at, status, forwarded), *_pods(at, status, forwarded)]
 
 
-def _obstacle(at: Setting) -> tuple[str, str]:
+def _obstacle(at: JobSituation) -> tuple[str, str]:
     """Why the job cannot begin, as reason and message; both are empty if nothing is in the way."""
     queue = spec.queue_name(at.job)
     if at.lister.get(kinds.QUEUE, "", queue) is None:
@@ -65,13 +65,13 @@ def _obstacle(at: Setting) -> tuple[str, str]:
     return "", ""
 
 
-def _not_placed(at: Setting) -> tuple[str, str]:
+def _not_placed(at: JobSituation) -> tuple[str, str]:
     """The scheduler's reason and message from the job's PodGroup, so that users find them in the job's status too."""
     why = why_unschedulable(group_of(at.job, at.lister))
     return ("PodGroupPending", f"PodGroup {namespace_of(at.job)}:{name_of(at.job)} unschedule,reason: {why}") if why else ("", "")
 
 
-def _objects(at: Setting, status: Object, forwarded: bool) -> list[Write]:
+def _objects(at: JobSituation, status: Object, forwarded: bool) -> list[Write]:
     writes: list[Write] = []
     if forwarded and key.JOB_FORWARDING not in annotations_of(at.job):
         writes.append(patch(at.job, {"metadata": {"annotations": {key.JOB_FORWARDING: "true"}}}))
@@ -83,7 +83,7 @@ def _objects(at: Setting, status: Object, forwarded: bool) -> list[Write]:
     return [*writes, *group_writes(at.job, group_of(at.job, at.lister), at.lister)]
 
 
-def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
+def _pods(at: JobSituation, status: Object, forwarded: bool) -> list[Write]:
     group = group_of(at.job, at.lister)
     if group is None or terminating(group) or status_of(group).get("phase") in (None, "", "Pending"):
         return []
@@ -110,7 +110,7 @@ def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
     return [*end_on_purpose(surplus), *(Create(pod, at.job) for pod in made)]
 
 
-def _in_this_turn(at: Setting, lacking: list[tuple[Object, int]], status: Object) -> list[tuple[Object, int]]:
+def _in_this_turn(at: JobSituation, lacking: list[tuple[Object, int]], status: Object) -> list[tuple[Object, int]]:
     """The pods to make now, of those that lack: those that the gang needs come first, others only while few pods wait for a node. Not more
     than a burst is made in a turn; its pods cause the next one."""
     least = spec.min_available(at.job)
@@ -130,12 +130,12 @@ def _in_this_turn(at: Setting, lacking: list[tuple[Object, int]], status: Object
     return [*needed, *others[:free]][: burst(len(at.pods))]
 
 
-def _taken(at: Setting, pod_name: str) -> bool:
+def _taken(at: JobSituation, pod_name: str) -> bool:
     """Whether another owner's pod has the name: a pod of an earlier job, or of a job whose name and task give the same pod name."""
     return at.lister.get(kinds.POD, namespace_of(at.job), pod_name) is not None
 
 
-def _dress(pod: Object, task: Object, index: int, at: Setting) -> Object:
+def _dress(pod: Object, task: Object, index: int, at: JobSituation) -> Object:
     """Add the job's volumes to a new pod, and what its plugins add."""
     mount(pod, at.job)
     for plugin in at.plugins.values():
@@ -219,7 +219,7 @@ class Jobs:
 
     def _carry_out(self, job: Object, key: JobEvent, action: str, lister: Lister, now: float) -> list[Write]:
         pods = [pod for pod in lister.dependents(uid_of(job), kinds.POD) if _is_controlled(pod, job)]
-        at = Setting(job, pods, plugins_of(job, self._key_pairs.take), lister, self.most_waiting)
+        at = JobSituation(job, pods, plugins_of(job, self._key_pairs.take), lister, self.most_waiting)
         plan = state.plan(job, action)
         if plan.target_only and not key.task:
             plan = state.plan(job, SYNC)  # an event of the whole job, or a user's Command, names no pod
@@ -245,7 +245,7 @@ def _unanswered(job: Object, lister: Lister) -> JobEvent | None:
     return next((end for end, choice in answers if choice.action != SYNC and choice.delay_s is None), None)
 
 
-def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: Object) -> list[Write]:
+def _restart_part(at: JobSituation, plan: JobPlan, meant: Iterable[Object], status: Object) -> list[Write]:
     """The writes that end some of the pods and leave the rest running."""
     gone = condemned(at.job, meant, plan.retain or state.NONE)
     vcjob_status.count_pods(status, at.pods, frozenset(map(name_of, gone)))
@@ -253,7 +253,7 @@ def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: O
     return end_on_purpose(gone)
 
 
-def _kill_all(at: Setting, plan: JobPlan, status: Object) -> list[Write]:
+def _kill_all(at: JobSituation, plan: JobPlan, status: Object) -> list[Write]:
     """The writes that end this attempt: they delete the pods, the PodGroup, and the objects of plugins."""
     gone = condemned(at.job, at.pods, plan.retain or state.NONE)
     vcjob_status.count_pods(status, at.pods, frozenset(map(name_of, gone)))

@@ -27,7 +27,7 @@ class NodePorts(Filter):
         return sorted(task.template.host_ports) or None
 
     def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
-        ports = self.cluster.index(Ports)
+        ports = self.cluster.index(UsedPorts)
         taken = nodes.table.alive & False
         for protocol, address, port in wanted:
             taken |= ports.taken(protocol, address, port, len(nodes.table))
@@ -41,7 +41,7 @@ def _frees_port(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     return any((protocol, port) in freed for protocol, _, port in task.template.host_ports)
 
 
-class Ports(Index):
+class UsedPorts(Index):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._uses: dict[tuple[str, int], dict[str, PodCounts]] = {}  #: from protocol and port, then address, to the counts of pods per row
@@ -56,7 +56,7 @@ class Ports(Index):
                 if not uses:
                     del self._uses[protocol, port]
 
-    def agrees(self, recount: Ports) -> bool:
+    def agrees(self, recount: UsedPorts) -> bool:
         return self._uses == recount._uses
 
     def taken(self, protocol: str, address: str, port: int, rows: int) -> Mask:

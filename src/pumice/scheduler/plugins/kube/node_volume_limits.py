@@ -47,7 +47,7 @@ class NodeVolumeLimits(Filter):
     def prepare(self, task: Task) -> Any:
         """Two lists of drivers: those with limits, each with its limits by row and the volumes that the pod needs attached; and those that
         must be installed, each with where it is. None if both are empty."""
-        by_driver: dict[str, list[Attached]] = {}
+        by_driver: dict[str, list[AttachedVolumes]] = {}
         for attached in sorted(attached_by(self.cluster, task)):
             by_driver.setdefault(attached.driver, []).append(attached)
         limits = {driver: _limits(self.cluster, driver) for driver in by_driver}
@@ -72,7 +72,7 @@ class NodeVolumeLimits(Filter):
         return [*found, Refused(nodes.of(full & ~absent), REFUSAL)]  # type: ignore[arg-type]
 
 
-def _would_have(known: Attachments, driver: str, wanted: Sequence[Attached], table: Nodes) -> Scores:
+def _would_have(known: Attachments, driver: str, wanted: Sequence[AttachedVolumes], table: Nodes) -> Scores:
     """For each row the number of the driver's volumes with the pod; 0 where the pod adds no new volume."""
     added = np.zeros(len(table))
     for attached in wanted:
@@ -117,12 +117,12 @@ REPLACED = {
 }
 
 
-class Attached(NamedTuple):
+class AttachedVolumes(NamedTuple):
     driver: str
     handle: str
 
 
-def attached_by(cluster: Cluster, task: Task) -> set[Attached]:
+def attached_by(cluster: Cluster, task: Task) -> set[AttachedVolumes]:
     """The volumes that the pod needs attached. A claim without a volume counts as a volume of its StorageClass's driver."""
     found = set()
     for use in uses(task):
@@ -134,23 +134,23 @@ def attached_by(cluster: Cluster, task: Task) -> set[Attached]:
             found |= _by_driver(volume)
         elif (storage := class_of(cluster, claim)) is not None:
             driver, _ = REPLACED.get(storage.provisioner, (storage.provisioner, ""))
-            found.add(Attached(driver, f"{class_name(claim)}-{use.key}"))
+            found.add(AttachedVolumes(driver, f"{class_name(claim)}-{use.key}"))
     for mounted in task.template.spec.volumes or ():
         found |= _replaced(mounted)
     return found
 
 
-def _by_driver(volume: PersistentVolume) -> set[Attached]:
+def _by_driver(volume: PersistentVolume) -> set[AttachedVolumes]:
     csi = volume.spec.csi
-    return {Attached(csi.driver, csi.volume_handle)} if csi is not None and csi.volume_handle else _replaced(volume.spec)
+    return {AttachedVolumes(csi.driver, csi.volume_handle)} if csi is not None and csi.volume_handle else _replaced(volume.spec)
 
 
-def _replaced(source: Volume | PersistentVolumeSpec) -> set[Attached]:
+def _replaced(source: Volume | PersistentVolumeSpec) -> set[AttachedVolumes]:
     """The volume of a plugin that a driver has replaced."""
     for driver, field in REPLACED.values():
         if (disk := getattr(source, field)) is not None:
             volume_id = (disk.volume_id or "").rpartition("/")[2]  # of aws://us-east-1a/vol-1 the last part
-            return {Attached(driver, disk.pd_name or disk.disk_uri or volume_id)}
+            return {AttachedVolumes(driver, disk.pd_name or disk.disk_uri or volume_id)}
     return set()
 
 
@@ -169,8 +169,8 @@ class Attachments(Index):
 
     def begin(self) -> None:
         self._versions = self.versions()
-        self._needs: dict[str, set[Attached]] = {}  #: by pod uid, what was counted for the pod
-        self._mounts: dict[Attached, PodCounts] = {}
+        self._needs: dict[str, set[AttachedVolumes]] = {}  #: by pod uid, what was counted for the pod
+        self._mounts: dict[AttachedVolumes, PodCounts] = {}
         self.per_driver: dict[str, PodCounts] = {}
         for attachment in self.cluster.of("VolumeAttachment").values():
             self._attached(attachment)
@@ -191,7 +191,7 @@ class Attachments(Index):
         for attached in needs:
             self._mount(row, attached, sign)
 
-    def _mount(self, row: int, attached: Attached, sign: int) -> None:
+    def _mount(self, row: int, attached: AttachedVolumes, sign: int) -> None:
         mounts = self._mounts.setdefault(attached, PodCounts())
         before = row in mounts.by_row
         mounts.add(row, sign)
@@ -203,7 +203,7 @@ class Attachments(Index):
     def agrees(self, recount: Attachments) -> bool:
         return self._mounts == recount._mounts
 
-    def mounts(self, attached: Attached) -> PodCounts:
+    def mounts(self, attached: AttachedVolumes) -> PodCounts:
         return self._mounts.get(attached) or PodCounts()
 
 

@@ -34,7 +34,7 @@ class NodeGroupArgs(Struct):
     preferred_order: bool = field(name="enablePreferredOrder", default=False)
 
 
-class Groups:
+class AffinityGroups:
     """A queue's affinity, as sets of group names."""
 
     def __init__(self, affinity: QueueAffinity) -> None:
@@ -80,13 +80,13 @@ class NodeGroup(Plugin):
     def scorers(self) -> list[Scorer]:
         return [GroupScorer(self)]
 
-    def _find_groups(self, queue: Queue) -> Groups | None:
+    def _find_groups(self, queue: Queue) -> AffinityGroups | None:
         seen = set()
         while queue.name not in seen:
             seen.add(queue.name)
             affinity = queue.wire.spec.affinity if queue.wire else None
             if affinity is not None:
-                return Groups(affinity)
+                return AffinityGroups(affinity)
             parent = self.session.cluster.queues.get(queue.parent) if self.hierarchy else None
             if parent is None:
                 return None
@@ -164,7 +164,7 @@ class GroupFilter(_OfQueue, Filter):
         return (self.plugin.groups_of(queue),)
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
-        groups: Groups | None = state[0]
+        groups: AffinityGroups | None = state[0]
         without = not groups and not self.plugin.args.strict
         return [Refused(~_by_group(nodes, lambda name: bool(groups) and groups.admit(name), without), OUTSIDE)]  # type: ignore[union-attr]
 

@@ -14,7 +14,7 @@ from pumice.api.cel.program import Program
 from pumice.api.cel.values import kind_of
 from pumice.api.device_expressions import SCALARS, derivation, selection
 from pumice.api.devices import Attribute, Device
-from pumice.scheduler.plugins.kube.devices.requests import Failed, Selector
+from pumice.scheduler.plugins.kube.devices.requests import CelSelector, Failed
 
 Facts = Mapping[str, Any]
 EACH_KIND = 100_000  #: the cost that one kind of request may have, so that no claim holds up a cycle for long
@@ -24,7 +24,7 @@ _IN_GO = {"int": "int64", "uint": "uint64", "double": "float64", "kubernetes.Sem
 HINT = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"
 
 
-def admits(chosen: Selector, facts: Facts, budget: CostBudget, device: str = "") -> bool:
+def admits(chosen: CelSelector, facts: Facts, budget: CostBudget, device: str = "") -> bool:
     """Whether the selector admits the device. Raises Failed; its text is that of 1.37 if the name of the device is given."""
     program = selection(chosen.expression)
     if isinstance(program, str):

@@ -23,7 +23,7 @@ class RequestedDevices(Struct, frozen=True):
     name: str  #: the request's name, or "request/alternative"
     number: int
     kind: tuple[str, ...]  #: the class and the selectors: what decides which devices are suitable
-    selectors: tuple[Selector, ...]  #: of the class and of the request
+    selectors: tuple[CelSelector, ...]  #: of the class and of the request
     capacity: Mapping[str, Quantity]  #: the requested amount of each capacity
     tolerations: tuple[DeviceToleration, ...] = ()
     watches: bool = False  #: administrative access, also to devices in use, without using them
@@ -82,7 +82,7 @@ def _asked(
     if device_class not in classes:
         raise Unclear(f"request {name}: device class {device_class} does not exist")
     selectors = [
-        Selector(whose, index, selector.cel.expression)
+        CelSelector(whose, index, selector.cel.expression)
         for whose, given in ((f"class {device_class}", classes[device_class].spec.selectors), (f"claim {claim}", way.selectors))
         for index, selector in enumerate(given or ())
         if selector.cel is not None
@@ -105,7 +105,7 @@ class Failed(Exception):
     """A claim that cannot be evaluated on a node: the pod's scheduling attempt ends with this text."""
 
 
-class Selector(Struct, frozen=True):
+class CelSelector(Struct, frozen=True):
     whose: str  #: "class NAME" or "claim NAMESPACE/NAME"
     number: int
     expression: str

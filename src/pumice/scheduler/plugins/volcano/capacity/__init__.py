@@ -29,7 +29,7 @@ from pumice.scheduler.model.past_usage import queue_of
 from pumice.scheduler.model.resources import fits
 from pumice.scheduler.plugins.volcano.capacity.accounts import QueueAccount, flat
 from pumice.scheduler.plugins.volcano.capacity.device_quotas import Devices
-from pumice.scheduler.plugins.volcano.capacity.hierarchy import Tree
+from pumice.scheduler.plugins.volcano.capacity.hierarchy import QueueTree
 
 LEAST = 1.0  #: the least that a pod can request of what it requests at all
 
@@ -50,7 +50,7 @@ class Capacity(Plugin):
 
     def open(self, session: Session) -> None:
         super().open(session)
-        self._accounts = Tree.of(session).accounts if self.hierarchy else flat(session.queues, session.total)
+        self._accounts = QueueTree.of(session).accounts if self.hierarchy else flat(session.queues, session.total)
         self._devices = Devices(session.cluster, list(self._accounts.values()), self.args.devices, self.args.device_capacity)
         self._past = past_shares(session.cluster, self.args, queue_of, session.now)
         if self._past:

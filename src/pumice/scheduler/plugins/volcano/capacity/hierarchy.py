@@ -17,7 +17,7 @@ from pumice.scheduler.model import COMPLETED, Queue, Table
 from pumice.scheduler.plugins.volcano.capacity.accounts import QueueAccount, sums_of
 
 
-class Tree:
+class QueueTree:
     """The accounts of all queues; those of inner queues have the sums of their branches. It is kept from session to session, as long as
     the queues are the same and the same inner queues have jobs of their own."""
 
@@ -42,7 +42,7 @@ class Tree:
         self._branches = [(rows[each.queue.name], [rows[child.queue.name] for child in each.children]) for each in reversed(self._inner)]
 
     @classmethod
-    def of(cls, session: Session) -> Tree:
+    def of(cls, session: Session) -> QueueTree:
         """The tree of the session before, if it still holds, or a new one; with the sums of this session."""
         basis = session.policy, len(session.total), session.queues, [queue.wire for queue in session.queues]
         memory = session.memory("capacity")
@@ -51,7 +51,7 @@ class Tree:
             tree = cls(session.queues, len(session.total))
             memory["tree"] = basis, tree
         tree.begin()
-        found: Tree = tree
+        found: QueueTree = tree
         return found
 
     def _now_crowded(self) -> list[bool]:

@@ -18,7 +18,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, Mask, Queue, Task, Vector, dominant_share
 from pumice.scheduler.model.past_shares import PastUsageArgs, format_amount, past_shares
 from pumice.scheduler.model.past_usage import user_of
-from pumice.scheduler.plugins.volcano.drf.hdrf import Tree
+from pumice.scheduler.plugins.volcano.drf.hdrf import HdrfTree
 
 EQUAL = 1e-6  #: shares nearer than this are equal
 
@@ -34,7 +34,7 @@ class Drf(Plugin):
     def open(self, session: Session) -> None:
         super().open(session)
         self._total = session.total
-        self._tree: Tree | None = None
+        self._tree: HdrfTree | None = None
         self._past = past_shares(session.cluster, self.args, user_of, session.now)
         #: by node: the greatest share that any job with tasks there would have had without one of its tasks
         self._most_left = np.full(len(session.nodes), -inf)
@@ -119,10 +119,10 @@ class Drf(Plugin):
     # -- with the switch enableHierarchy
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> HdrfTree:
         """The tree of queues, built when it is first asked for."""
         if self._tree is None:
-            self._tree = Tree(self.session.queues, self._total)
+            self._tree = HdrfTree(self.session.queues, self._total)
         return self._tree
 
     def compare_queues(self, left: Queue, right: Queue) -> int:

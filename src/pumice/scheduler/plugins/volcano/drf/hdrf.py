@@ -96,7 +96,7 @@ def _together(held: NDArray[np.float64], shares: Vector, saturated: Mask) -> Vec
     return together
 
 
-class Tree:
+class HdrfTree:
     def __init__(self, queues: Iterable[Queue], total: Vector) -> None:
         self._total = total
         self._held: Vector = np.zeros_like(total)  #: what all jobs hold

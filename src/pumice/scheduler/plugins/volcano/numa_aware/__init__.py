@@ -19,7 +19,7 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Task, Template, status
 from pumice.scheduler.plugins.volcano.numa_aware.hints import NO_CPUS, NONE, Cpus, NumaTopology, assign
-from pumice.scheduler.plugins.volcano.numa_aware.machines import CPU, Machine, Machines
+from pumice.scheduler.plugins.volcano.numa_aware.machines import CPU, Machines, NumaMachine
 
 OTHER_POLICY = Reason("node(s) have not the NUMA topology policy that the pod asks for", final=True)
 NOT_ADMITTED = Reason("node(s) have not the CPUs that the NUMA topology policy demands")
@@ -74,7 +74,7 @@ class NumaAware(Plugin):
             self._answers[request] = Answers(self, request)
         return self._answers[request]
 
-    def assignment(self, machine: Machine, free: Cpus, request: CpuRequest) -> Cpus | None:
+    def assignment(self, machine: NumaMachine, free: Cpus, request: CpuRequest) -> Cpus | None:
         """The free CPUs that a request would get; None if it is not admitted. Equal machines share one answer."""
         key = (machine.topology, machine.policy, free, request)
         if key not in self._fits:
@@ -123,7 +123,7 @@ def cpu_requests(template: Template) -> tuple[int, ...]:
     return tuple(0 if amount % 1000 else amount // 1000 for amount in milli)
 
 
-def decides(machine: Machine) -> bool:
+def decides(machine: NumaMachine) -> bool:
     """Whether the node's kubelet looks at NUMA nodes at all."""
     return machine.is_static and machine.policy != NONE
 

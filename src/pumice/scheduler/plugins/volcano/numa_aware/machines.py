@@ -17,7 +17,7 @@ from pumice.scheduler.plugins.volcano.numa_aware.hints import NO_CPUS, NONE, Cpu
 CPU = "cpu"
 
 
-class Machine:
+class NumaMachine:
     """The content of one Numatopology object. `held`: the CPUs of the pods that it shows, by pod uid; None if it does not show pods."""
 
     def __init__(self, wire: Numatopology, known: dict[Any, NumaTopology]) -> None:
@@ -61,24 +61,24 @@ class Machines:
         self._session = session
         self._given = given
         self._objects: dict[str, Numatopology] = session.cluster.of("Numatopology")
-        self._machines: dict[str, Machine] = kept.setdefault("machines", {})
+        self._machines: dict[str, NumaMachine] = kept.setdefault("machines", {})
         self._topologies: dict[Any, NumaTopology] = kept.setdefault("topologies", {})
         for gone in self._machines.keys() - self._objects.keys() if len(self._machines) > len(self._objects) else ():
             del self._machines[gone]
         self._position = len(session.cluster.log)
         self._rooms: dict[int, Room] = {}
 
-    def of(self, node: str) -> Machine | None:
+    def of(self, node: str) -> NumaMachine | None:
         """The node's machine; None without a Numatopology object."""
         wire = self._objects.get(node)
         if wire is None:
             return None
         machine = self._machines.get(node)
         if machine is None or machine.wire is not wire:
-            machine = self._machines[node] = Machine(wire, self._topologies)
+            machine = self._machines[node] = NumaMachine(wire, self._topologies)
         return machine
 
-    def room(self, row: int, machine: Machine) -> Room:
+    def room(self, row: int, machine: NumaMachine) -> Room:
         log = self._session.cluster.log
         for change in log[self._position :]:
             self._rooms.pop(change.row, None)
@@ -91,7 +91,7 @@ class Machines:
         """Have the free CPUs of a node counted anew: a pod there has been given CPUs."""
         self._rooms.pop(row, None)
 
-    def _count(self, row: int, machine: Machine) -> Room:
+    def _count(self, row: int, machine: NumaMachine) -> Room:
         stays, leaves = set[int](), set[int]()
         for task in self._session.nodes.tasks[row].values():
             given = self._given.get(task.uid, NO_CPUS)
