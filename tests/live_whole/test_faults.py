@@ -62,6 +62,14 @@ def test_both_speeds_lose_the_same_nodes(tmp_path: Path) -> None:
     assert any("node-fail" in event for event in events) and any(job["evictions"] for job in jobs)
 
 
+@pytest.mark.parametrize("pods, minimum", [(2, 0), (3, 2)])
+def test_a_pod_that_is_done_stays_so_and_counts_for_its_gang_when_its_node_is_lost(tmp_path: Path, pods: int, minimum: int) -> None:
+    jobs = {"arrivals": {"at": [0, 10]}, "run": "60s", "pods": pods, "minimum": minimum, "request": {"cpu": 1}}
+    faults = OF_BOTH["nodes"] | {"stragglers": {"share": 0.5, "factor": 3}, "seed": 1}
+    _, _, events = both(tmp_path, {"nodes": "3x2cpu", "jobs": [jobs], "faults": faults}, "volcano")
+    assert any("node-fail" in event for event in events)
+
+
 @pytest.fixture
 def nobody_holds_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """In each of the two speeds, after everything that happens."""

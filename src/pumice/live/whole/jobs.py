@@ -195,7 +195,7 @@ class WholeJobs:
         if work.priority and find("priorityclasses.scheduling.k8s.io", "", class_name(work.priority)) is None:
             create("priorityclasses.scheduling.k8s.io", document("PriorityClass", priority_class(work.priority)))
 
-    def _make(self, pod: JobPod) -> None:
+    def _make(self, pod: JobPod) -> Object:
         life, work = pod.life, pod.life.work
         length = life.length(pod.identity, pod.name)
         most = work.estimate if self._habits.kill_at_estimate and work.estimate is not None else inf
@@ -203,7 +203,7 @@ class WholeJobs:
         self._pods[pod.key] = pod
         scheduler, grouped = work.scheduler or self._scheduler, work.is_grouped(self._grouped)
         body = pod_document(work, pod.number, pod.role, scheduler, min(length, most), grouped=grouped, killed=pod.killed)
-        self._store.create("pods", body, work.namespace)
+        return self._store.create("pods", body, work.namespace)
 
     # -- what becomes of them
 
@@ -275,7 +275,8 @@ class WholeJobs:
         del self.lives[life.uid]
         for number in range(work.pods):
             pod = self._pods.pop((work.namespace, f"{object_name(work)}-{number}"))
-            self._store.delete("pods", pod.name, work.namespace, AT_ONCE)
+            if self._store.storage.get("pods", pod.key) is not None:  # else it went with its node
+                self._store.delete("pods", pod.name, work.namespace, AT_ONCE)
         if work.is_grouped(self._grouped):
             self._store.delete("podgroups.scheduling.volcano.sh", object_name(work), work.namespace)
         self._record.ended(life, state)
@@ -306,7 +307,11 @@ class WholeJobs:
             self._store.delete("pods", pod.name, pod.life.work.namespace)
 
     def _gone(self, pod: JobPod) -> None:
-        """Create a pod anew that is gone, as soon as all pods that left with it are gone too."""
+        """Create a pod anew that is gone, as soon as all pods that left with it are gone too. If it was done, it went with its node, and
+        still counts for its gang."""
+        if pod.over:
+            self._store.update("pods", self._make(pod) | {"status": {"phase": "Succeeded"}}, "status")
+            return
         leaving = pod.leaving
         if leaving is None:
             self._make(pod)
