@@ -163,8 +163,9 @@ class _Leaping(selectors.SelectSelector):
         self._loop = loop
 
     def select(self, timeout: float | None = None) -> Any:
-        if timeout is None or timeout > 0:
-            self._leap(inf if timeout is None else timeout)
+        if timeout == 0:
+            return []
+        self._leap(inf if timeout is None else timeout)
         return super().select(0)
 
     def _leap(self, timeout: float) -> None:

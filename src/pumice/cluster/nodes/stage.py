@@ -145,7 +145,7 @@ def _check(stage: PodStage) -> None:
 @lru_cache(maxsize=1024)
 def _noted_law(text: str) -> Any:
     """The delay that an annotation states. It is cached, as all pods of a job have the same annotation."""
-    return yaml.safe_load(text)
+    return yaml.load(text, yaml.CSafeLoader)
 
 
 def _is_noted(law: Any) -> bool:

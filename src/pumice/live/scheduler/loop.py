@@ -356,10 +356,10 @@ class Scheduler:
             await self._sleep_or_request(left_s)
 
     async def _sleep_or_request(self, seconds: float) -> None:
-        waits = [asyncio.ensure_future(self.clock.sleep(seconds)), asyncio.ensure_future(self._stirred.wait())]
+        sleep = asyncio.ensure_future(self.clock.sleep(seconds))
+        sleep.add_done_callback(lambda over: self._stirred.set())
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await self._stirred.wait()
         finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+            sleep.cancel()
+            await asyncio.gather(sleep, return_exceptions=True)
