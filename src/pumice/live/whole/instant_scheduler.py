@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from math import inf
 
+from pumice.client.event_correlator import EventRecord
+from pumice.client.event_recorder import EventRecorder
 from pumice.client.transport import Transport
 from pumice.live.clock import Clock
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
@@ -26,6 +28,12 @@ class InstantTimer(CycleTimer):
         return self.again_at if waiting else inf
 
 
+class UnreadEvents(EventRecorder):
+    """Records no event: nobody can read the Events of a simulated cluster."""
+
+    def tell(self, what: EventRecord) -> None: ...
+
+
 class InstantScheduler(Scheduler):
     """A scheduler that decides last at each instant: `quiet` returns when nothing is left to do except to decide."""
 
@@ -39,7 +47,8 @@ class InstantScheduler(Scheduler):
         observer: CycleObserver,
         when_synced: Callable[[], None],
     ) -> None:
-        super().__init__(transport, policy, options, clock, when_synced=when_synced)
+        recorder = UnreadEvents(transport, options.component)
+        super().__init__(transport, policy, options, clock, recorder=recorder, when_synced=when_synced)
         self._quiet = quiet
         self._cycle_timer = self._timer = InstantTimer()
         self._observer, self._cycle_observers = observer, [observer]  # alone: nobody reads how long cycles took
