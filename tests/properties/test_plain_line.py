@@ -16,6 +16,7 @@ from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.placement.line import PROMISES
 from pumice.scheduler.placement.waiters import MEMORY
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
@@ -89,7 +90,7 @@ class InLine(Fate):
 
 
 def live(seed: int, operations: int) -> Counter[str]:
-    """How many cycles served a line the short way, and in how many of these jobs started."""
+    """How many cycles served a line the short way, in how many of these jobs started, and after how many all promises were settled."""
     random = Random(seed)
     policy = read_policy(CONFIGURATION.format(**{name: random.choice(among) for name, among in CHOICES.items()}), PLUGINS)[0]
     first = [*(node(f"n{number}").cpu(4).gpu(2).pods(9).label("zone", str(number)) for number in range(random.choice((1, NODES))))]
@@ -105,10 +106,11 @@ def live(seed: int, operations: int) -> Counter[str]:
         in_order = decided.conclusion is not None and not decided.conclusion.at_rest.groups
         assert said(decided, in_order) == said(expected, in_order), f"seed {seed}"
         assert decided.again_at == expected.again_at and state_of(kept) == state_of(anew), f"seed {seed}"
-        assert kept.memory.get("in-order") == anew.memory.get("in-order"), f"seed {seed}"
+        assert kept.memory.get(PROMISES) == anew.memory.get(PROMISES), f"seed {seed}"
         if (line := kept.memory.get(MEMORY)) is not None and line.cycle == kept.cycles and kept.cycles:
             counts["short"] += 1
             counts["starts"] += bool(decided.binds)
+            counts["settled"] += line.settled >= 0
         advance(kept, decided, now)
         advance(anew, expected, now)
     kept.check()
@@ -119,6 +121,7 @@ def test_lines_are_served_as_by_sessions() -> None:
     counts = sum((live(seed, 60) for seed in range(times(8))), Counter[str]())
     assert counts["short"] > 60
     assert counts["starts"] > 20
+    assert counts["settled"] > 5
 
 
 @pytest.mark.nightly

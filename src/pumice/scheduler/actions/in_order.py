@@ -95,7 +95,7 @@ class LineInSession(Line):
     """The jobs that wait, in their order."""
 
     def __init__(self, session: Session, ends: type[PlannedEnds], unknown: float) -> None:
-        super().__init__(session.cluster, session.now, session.memory(InOrder.name), ends, unknown)
+        super().__init__(session.cluster, session.now, ends, unknown)
         self.session, self.moves, self.shortcuts = session, session.moves, session.policy.shortcuts
         self.behind: list[JobClass] = []  #: the jobs behind the first one that does not fit
         self.placing = TaskPlacer(session, cache_errors=True)

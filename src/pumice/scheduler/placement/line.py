@@ -17,19 +17,21 @@ from pumice.scheduler.placement.growing_room import GrowingRoom
 from pumice.scheduler.placement.planned_ends import FIRST_STEP_S, PlannedEnds
 from pumice.scheduler.placement.timetable import KeptPromises, PodSet, Promise, Timetable
 
+PROMISES = "promises"  #: their key in the cluster's memory
 MOST_NAMED = 8  #: nodes that an event names
 
 
 class Line:
     """The jobs that wait, in their order, at one instant."""
 
-    def __init__(self, cluster: Cluster, now: float, memory: dict[str, Any], ends: type[PlannedEnds], unknown: float) -> None:
-        """`memory`: what is kept from cycle to cycle. `unknown`: the seconds that a pod without an estimate is expected to run."""
+    def __init__(self, cluster: Cluster, now: float, ends: type[PlannedEnds], unknown: float) -> None:
+        """`unknown`: the seconds that a pod without an estimate is expected to run."""
         self.cluster = cluster
         self.now = now
         self.moves: Mapping[Task, Any] = {}  #: the tasks that have been moved in this cycle
         self.shortcuts = True
-        self._memory = memory
+        self.settled = False  #: whether there is nowhere more room than when each kept promise was found to be the earliest
+        self._memory: dict[str, Any] = cluster.memory.setdefault(PROMISES, {})
         self._kind_of_ends = ends
         self._unknown = unknown
         self._most_idle: tuple[int, list[float]] = -1, []  #: the position in the log, and by resource the most that a node has idle then
@@ -54,22 +56,23 @@ class Line:
         """Start jobs or promise them room (conservative). Earlier promises are kept, or improved in the order of the jobs."""
         kept, lengths = self._kept(jobs), list(map(self._length, jobs))
         timetable = self._timetable([(kept[job.uid], length) for job, length in zip(jobs, lengths, strict=True) if job.uid in kept])
-        sure = SurePromises(self, timetable, jobs, kept)
+        sure, self.settled = SurePromises(self, timetable, jobs, kept), True
         for number, (job, length) in enumerate(zip(jobs, lengths, strict=True)):
             own = kept.get(job.uid)
-            if own is not None and self.shortcuts:
-                if sure.holds(number):
-                    continue
-                promise = timetable.earliest(self.pod_sets(job), length, own)
-                if promise == own:
-                    continue
+            if own is not None and self.shortcuts and sure.holds(number):
+                continue
+            promise = timetable.earliest(self.pod_sets(job), length, own)
+            if promise == own:
+                continue
             if own is not None:
                 timetable.change(own, length, 1)
-            if own is None or not self.shortcuts:
-                promise = timetable.earliest(self.pod_sets(job), length)
+                del kept[job.uid]
+                sure.outdated, self.settled = True, False
             if promise is None or (promise.start <= self.now and not self._has_quota(job, next(iter(job.pending.values())))):
                 continue
-            if promise.start > self.now or not self._start_beside(job, timetable):
+            if promise.start <= self.now and self._start_beside(job, timetable):
+                sure.outdated = True  # beside it rules may admit pods elsewhere
+            else:
                 timetable.change(promise, length, -1)
                 kept[job.uid] = promise
 
@@ -153,6 +156,7 @@ class Line:
         promises: dict[str, Promise] = memory["promises"] if memory.get("version") == version else {}
         waiting = {job.uid for job in jobs}
         kept = {uid: promise for uid, promise in promises.items() if uid in waiting and promise.start > self.now}
+        self.settled &= len(kept) == len(promises)
         memory["version"], memory["promises"] = version, kept
         return kept
 
@@ -173,25 +177,28 @@ def candidates(evaluation: Evaluation, free: Table) -> Mask:
 
 
 class SurePromises:
-    """Which jobs are surely promised the same again: most are found out at once, for the timetable as it is then."""
+    """Which jobs are surely promised the same again: where there is no more room than before, and where a comparison of all shows it."""
 
     def __init__(self, line: Line, timetable: Timetable, jobs: Sequence[Job], promises: Mapping[str, Promise]) -> None:
         self._line, self._timetable, self._jobs, self._promises = line, timetable, jobs, promises
+        self.outdated = not (line.settled and timetable.has_room)  #: whether there may be more room than when they were sure
+        self._sure: Mask = np.ones(len(jobs), bool)
         self._position = -1  #: in the log, when promises were read
-        self._changes = -1  #: of the timetable, when they were compared
         self._kept: KeptPromises
-        self._sure: Mask
 
     def holds(self, number: int) -> bool:
         """Whether the job of this number, which is asked for in order, is promised the same again."""
-        line, timetable = self._line, self._timetable
-        if self._position != line.cluster.log.position:
-            self._position, self._changes = line.cluster.log.position, -1
-            single = [self._single(job) if each >= number else None for each, job in enumerate(self._jobs)]
-            self._kept = KeptPromises(single, len(line.cluster.dimensions.names))
-        if self._changes != timetable.changes:
-            self._changes, self._sure = timetable.changes, timetable.surely_earliest(self._kept)
+        if self.outdated:
+            self._compare(number)
         return bool(self._sure[number])
+
+    def _compare(self, number: int) -> None:
+        position = self._line.cluster.log.position
+        if self._position != position:
+            self._position = position
+            single = [self._single(job) if each >= number else None for each, job in enumerate(self._jobs)]
+            self._kept = KeptPromises(single, len(self._line.cluster.dimensions.names))
+        self._sure, self.outdated = self._timetable.surely_earliest(self._kept), False
 
     def _single(self, job: Job) -> Promise | None:
         promise = self._promises.get(job.uid)

@@ -4,7 +4,7 @@ Each needs only room, and plugins do nothing but order them and say that they wa
 (`waiters.py`). If anything is not that plain, a session decides. Both decide the same (`tests/properties/test_plain_line.py`).
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.engine.evaluations import Evaluations
@@ -22,7 +22,7 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session_notes import SessionNotes
 from pumice.scheduler.model import INQUEUE, Cluster, Job, Task, Template, status
 from pumice.scheduler.placement.growing_room import GrowingRoom
-from pumice.scheduler.placement.line import Line, candidates
+from pumice.scheduler.placement.line import PROMISES, Line, candidates
 from pumice.scheduler.placement.planned_ends import PlannedEnds
 from pumice.scheduler.placement.timetable import PodSet, Promise, Timetable, Usage
 from pumice.scheduler.placement.waiters import MEMORY, Waiter, Waiters
@@ -40,7 +40,8 @@ class PlainLine(Line):
     def __init__(
         self, cluster: Cluster, now: float, unknown: float, waiters: Waiters, evaluations: Evaluations, observer: Observer
     ) -> None:
-        super().__init__(cluster, now, cluster.memory.setdefault("in-order", {}), PlannedEnds, unknown)
+        super().__init__(cluster, now, PlannedEnds, unknown)
+        self._before = dict(self._memory)
         self.started: list[Waiter] = []
         self.events: list[GroupEvent] = []
         self.tries = StateJournal(cluster)
@@ -132,7 +133,19 @@ class PlainLine(Line):
     def _event(self, job: Job, message: str) -> None:
         self.events.append(GroupEvent(job, "Normal", "Reserved", message))
 
+    def promise_all(self, jobs: Sequence[Job]) -> None:
+        waiters, departures = self._waiters, self._ends.departures
+        self.settled = waiters.settled == departures
+        super().promise_all(jobs)
+        waiters.settled = departures if self.settled else -1
+
     # -- the end
+
+    def take_back(self) -> None:
+        """Undo what was tried."""
+        self.tries.rollback()
+        self.cluster.memory[PROMISES] = self._before
+        del self.cluster.memory[MEMORY]
 
     def waiting(self, first: Waiter | None) -> list[JobOutcome]:
         """Why the others wait. `first`: the first job that did not fit."""
@@ -163,7 +176,6 @@ def serve(cluster: Cluster, policy: Policy, now: float, observer: Observer, back
     waiters = Waiters.of(cluster, policy, plugins.everyone, evaluations, unknown)
     if waiters is None or not all(queue.open for queue in waiters.queues):
         return None
-    memory = dict(cluster.memory.get("in-order", ()))
     line = PlainLine(cluster, now, unknown, waiters, evaluations, observer)
     try:
         first = line.start_in_order()
@@ -172,9 +184,7 @@ def serve(cluster: Cluster, policy: Policy, now: float, observer: Observer, back
         elif first is not None and backfill == "conservative":
             line.promise_all([waiter.job for waiter in waiters.in_order])
     except Unknown:
-        line.tries.rollback()
-        cluster.memory["in-order"] = memory
-        del cluster.memory[MEMORY]
+        line.take_back()
         return None
     for waiter in line.started:
         cluster.decide(waiter.task)

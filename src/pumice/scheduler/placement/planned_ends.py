@@ -49,11 +49,14 @@ class PlannedEnds(Index):
         self._amounts: Table = np.zeros((0, self.cluster.dimensions.width))  #: [slot, r]
         self._in_order: list[tuple[float, int, Task]] = []  #: by time: the same pods, with their slots
         self._by_clock: dict[str, Task] = {}  #: pods whose expected end depends on the present time
+        self.departures = 0  #: how often a pod has left a node, or might have come to end at another time
 
     def change(self, row: int, task: Task, sign: int) -> None:
         if sign > 0:
             self._unread[task.uid] = task
-        elif self._unread.pop(task.uid, None) is None and self._by_clock.pop(task.uid, None) is None:
+            return
+        self.departures += 1
+        if self._unread.pop(task.uid, None) is None and self._by_clock.pop(task.uid, None) is None:
             slot = self._slots.pop(task.uid)
             del self._in_order[bisect_left(self._in_order, (float(self._times[slot]), slot))]
             self._times[slot] = inf

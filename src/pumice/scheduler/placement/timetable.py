@@ -66,7 +66,6 @@ class Timetable:
         """`unknown`: the seconds that a pod without an estimate is expected to run. `promised`: promises with the lengths of their runs."""
         idle = cycle.cluster.nodes.idle[: len(cycle.cluster.dimensions.names)]  # all that have a name
         self._now, self._count = cycle.now, idle.shape[1]
-        self.changes = 0
         self._less = sorted(promise.start for promise, _ in promised)  #: the instants at which room is taken
         self._free: dict[int, Table] = {}  #: the room free from now on, by the number of times that room is taken meanwhile
         at_first = np.full(self._count, self._now), np.arange(self._count), np.zeros_like(idle)
@@ -92,7 +91,6 @@ class Timetable:
         if sign < 0:
             insort(self._less, promise.start)
         self._free.clear()
-        self.changes += 1
         for during, column, amount in self._parts(promise, length):
             self._room[column, during] += sign * amount
 
@@ -127,6 +125,11 @@ class Timetable:
             self._index()
         return entry
 
+    @property
+    def has_room(self) -> bool:
+        """Whether no node ever lacks room for what is expected and promised."""
+        return bool(self._room.min() >= -EPSILON)
+
     def free_now(self, length: float) -> Table:
         """The room that is free from now on for the whole length of time."""
         drops = bisect_left(self._less, self._now + length)
@@ -160,7 +163,7 @@ class Timetable:
     def surely_earliest(self, kept: KeptPromises) -> Mask:
         """Which of these promises `earliest` would surely find again if their room were given back: at no instant before has any node room,
         nor at the same instant one that comes first. None if some node ever lacks room."""
-        if self._room.min() < -EPSILON:
+        if not self.has_room:
             return np.zeros(len(kept.starts), bool)
         order = self._times.argsort()
         times, most = self._times[order], np.maximum.accumulate(self._room[:, order], axis=1)  # by resource, on any node until then

@@ -50,6 +50,7 @@ class Waiters:
         self.queues: dict[Queue, None] = {}  #: all in which any of them has waited
         self.odd = ""  #: the uid of a job because of which the line cannot be served the short way
         self.cycle = -1  #: the number of the last cycle
+        self.settled = -1  #: the departures before all promises were found to be the earliest; -1 if they were not
 
     @classmethod
     def of(cls, cluster: Cluster, policy: Policy, plugins: Sequence[Plugin], evaluations: Evaluations, unknown: float) -> "Waiters | None":
@@ -67,7 +68,8 @@ class Waiters:
 
     def _look_at(self, cluster: Cluster, changed: Iterable[Job]) -> None:
         for job in changed:
-            self.remove(job.uid)
+            if self.remove(job.uid):
+                self.settled = -1  # it may need other room than it was promised
             if job.uid not in cluster.waiting:
                 continue
             turn = turn_of(job, self._placer, self._givers) if is_newcomer(job) and job.min_member else None
@@ -87,12 +89,14 @@ class Waiters:
         self.templates[task.template] += 1
         self.queues[job.queue] = None
 
-    def remove(self, uid: str) -> None:
+    def remove(self, uid: str) -> bool:
+        """Take a job off the line. Return whether it was there."""
         waiter = self.by_uid.pop(uid, None)
         if waiter is None:
-            return
+            return False
         del self.in_order[bisect_left(self.in_order, waiter.turn, key=_turn)]
         del self.members[bisect_left(self.members, waiter.member)]
         self.templates[waiter.task.template] -= 1
         if not self.templates[waiter.task.template]:
             del self.templates[waiter.task.template]
+        return True
