@@ -60,8 +60,9 @@ def test_what_was_said_is_not_said_again_and_what_was_not_is() -> None:
     assert made > 200 and quiet > 200
 
 
-def test_jobs_at_rest_have_said_the_same_once_their_messages_are_repeated() -> None:
-    random = Random(7)
+@pytest.mark.parametrize("seed", range(7, 7 + times(3)))
+def test_jobs_at_rest_have_said_the_same_once_their_messages_are_repeated(seed: int) -> None:
+    random = Random(seed)
     text = CONFIGURATION.format(actions=ACTIONS[0], second="drf", shares="proportion", third="binpack")
     life, fate, said = Life(read_policy(text, PLUGINS)[0]), Fate(random), SentStatus()
     now, rested = 1_767_225_600.0, 0

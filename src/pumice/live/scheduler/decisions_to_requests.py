@@ -32,7 +32,7 @@ from pumice.live.scheduler.requests import (
     WriteCondition,
     WriteStatus,
 )
-from pumice.live.scheduler.sent_status import GroupNote, Mark, Quiet, SentStatus, without_amounts
+from pumice.live.scheduler.sent_status import LONGEST_PAUSE_S, GroupNote, Mark, Quiet, SentStatus, without_amounts
 from pumice.scheduler.framework.decisions import (
     GATED,
     Bind,
@@ -73,7 +73,7 @@ def requests_of(
     ours = [group for group in left.groups if not _is_others(group.job, cluster, sent_status)]
     groups = _each(ours, lambda group: _group(group, sent_status, events, now, transition, due), _blamed_group, faults)
     if left.conclusion is not None and not faults:
-        _note_quiet(left.conclusion, sent_status, due)
+        _note_quiet(left.conclusion, sent_status, due, now + LONGEST_PAUSE_S)
     gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not sent_status.pauses.holds("Gate", task.uid, now)]
     totals = queue_totals(cluster) if sharding.share is None and sent_status.queues_are_due(now) else {}
     queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], sent_status, now, sharding.ring), _blamed_queue, faults)
@@ -164,13 +164,14 @@ def _is_quiet(quiet: Quiet | None, member: Member, reported: Hashable, sent_stat
     return quiet is not None and now < quiet.until and quiet.reported == reported and _is_noted(quiet, member.job, sent_status)
 
 
-def _note_quiet(ended: Conclusion, sent_status: SentStatus, due: dict[str, float]) -> None:
-    """Note the jobs of which everything has been reported. `due`: when there is more to report of a job though nothing has changed."""
+def _note_quiet(ended: Conclusion, sent_status: SentStatus, due: dict[str, float], again_at: float) -> None:
+    """Note the jobs of which everything has been reported. `due`: when there is more to report of a job though nothing has changed. At
+    `again_at` it is found out again why pods wait, also those of a job that runs, which may be at rest."""
     for outcome in ended.outcomes:
         reported = outcome.reported
         for member in outcome.members:
             marks = sent_status.marks_of(task.uid for task in member.tasks)
-            until = due.get(member.uid, inf)
+            until = min(due.get(member.uid, inf), again_at if outcome.pods else inf)
             sent_status.quiet[member.uid] = Quiet(reported, member.job.written, sent_status.groups.get(member.uid), marks, until)
 
 
