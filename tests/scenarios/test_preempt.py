@@ -178,6 +178,22 @@ def test_a_pod_whose_place_was_undone_with_its_gang_is_told_where_room_could_be_
     assert told["p-0"] == "Pod default/p-0 can possibly be assigned to a, once resource is released and minAvailable is satisfied"
 
 
+def test_a_pod_that_waits_for_evictions_is_told_so_although_allocate_had_found_it_idle_room() -> None:
+    made = cluster(
+        *CLASSES,
+        node("a").cpu(4),
+        podgroup("low", 0).priority_class("low").phase("Running"),
+        podgroup("high", 2).priority_class("high").phase("Inqueue"),
+        pod("old").cpu(2).gang("low").on("a"),
+        *pod("p").cpu(2).gang("high").times(2),
+    )
+    decided = cycle(made, policy("allocate, preempt", PLUGINS), NOW)
+    assert [eviction.task.name for eviction in decided.evictions] == ["old"]
+    told = {waiting.task.name: (waiting.reason, waiting.message) for waiting in decided.waiting}
+    waits = "Unschedulable", "Pod default/p-0 can possibly be assigned to a, once resource is released and minAvailable is satisfied"
+    assert told["p-0"] == waits
+
+
 @WAYS
 @pytest.mark.parametrize("more", [1, 2])
 def test_within_a_job_each_task_that_matters_more_takes_the_place_of_one_that_matters_less(more: int, topology_aware: bool) -> None:

@@ -74,6 +74,7 @@ class Statement(Moves):
         self.session.changes += len(self.operations)
         for operation in self.operations:
             task = operation.task
+            self.session.last_try.pop(task.uid, None)
             if task.status == status.ALLOCATED:
                 decisions.binds.append(Bind(task, task.node_name, self.session.annotations.pop(task.uid, {})))
                 self.cluster.decide(task)
