@@ -218,6 +218,13 @@ def test_queues_write_what_they_hold_up_to_the_root_once(cluster: Cluster) -> No
     assert not queues(of(cluster, Decisions(), sent_status))
 
 
+def test_jobs_of_a_queue_that_is_gone_are_in_no_sum() -> None:
+    running = podgroup("train").queue("gone"), pod("p").gang("train").cpu(1).on("n")
+    made = testing.cluster(node("n").cpu(9), queue("root"), *running)
+    nothing = {"cpu": "0", "memory": "0"}
+    assert queues(of(made, Decisions())) == [of_queue("default", nothing), of_queue("root", nothing)]
+
+
 def test_a_queue_is_written_at_most_once_a_period(cluster: Cluster) -> None:
     sent_status = SentStatus(1.0)
     assert queues(of(cluster, Decisions(), sent_status))

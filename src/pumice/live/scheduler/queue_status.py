@@ -37,11 +37,12 @@ def queue_request(
 
 
 def queue_totals(cluster: Cluster) -> dict[str, Vector]:
-    """What each existing queue and all below it hold, by name. Between cycles nothing is pipelined, so all that is held is allocated."""
+    """What each existing queue and all below it hold, by name. Jobs of a queue that is gone are in no sum. Between cycles nothing is
+    pipelined, so all that is held is allocated."""
     totals: dict[str, Vector] = {name: cluster.dimensions.zeros() for name, queue in cluster.queues.items() if queue.exists}
     claims: dict[str, dict[str, None]] = {}  #: what pods of a queue and of those below it claim: a claim that they share counts once
     for queue in cluster.queues.values():
-        if not queue.held.any():
+        if not queue.exists or not queue.held.any():
             continue
         mine = _claims_in(queue) if cluster.of("ResourceClaim") else {}
         met: set[str] = set()
