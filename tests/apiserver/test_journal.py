@@ -10,6 +10,7 @@ import json
 import random
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,38 @@ def test_a_disk_that_was_slow_is_tried_again(tmp_path: Path, monkeypatch: pytest
             elif not slow.is_set() and not any(name.startswith("journal") for name in committers[-10:]):
                 return
             assert time.monotonic() < until, f"a quick disk is the loop's: {committers[-10:]}"
+
+
+def test_answers_that_take_long_do_not_make_the_disk_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers to a whole group are sent after its commit: the time that they take says nothing about the disk."""
+    now_s = 0.0
+    committers: list[str] = []
+    commit = FileJournal.commit
+
+    def noted(journal: FileJournal) -> int:
+        committers.append(threading.current_thread().name)
+        return commit(journal)
+
+    async def two_groups() -> None:
+        server = Server(plain=True, data=tmp_path)
+        await server.start()
+        committers.clear()
+        for name in ("a", "b"):
+            server.store.create("pods", pod(name), "default")
+            answered = asyncio.Event()
+            server._commits.when_durable(server.store.storage.version, partial(answer, answered))
+            await answered.wait()
+        await server.stop()
+
+    def answer(answered: asyncio.Event) -> None:
+        nonlocal now_s
+        now_s += 1.0
+        answered.set()
+
+    monkeypatch.setattr(FileJournal, "commit", noted)
+    monkeypatch.setattr(group_commit.time, "perf_counter", lambda: now_s)
+    asyncio.run(two_groups())
+    assert committers == [threading.main_thread().name] * 2
 
 
 def test_a_directory_serves_one_server_only(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ class ServerConnection(asyncio.Protocol):
     def _serve(self) -> None:
         """Answer as many requests as the buffer holds, one after the other."""
         try:
-            while not (self._busy or self._ending or self._out.stopped):
+            while self._buffer and not (self._busy or self._ending or self._out.stopped):
                 request = self._next_request()
                 if request is None:
                     return
@@ -180,8 +180,6 @@ class ServerConnection(asyncio.Protocol):
 
     def _next_request(self) -> Request | None:
         """A complete request from the buffer, or None if more bytes must arrive first. Raises Malformed."""
-        if not self._buffer:
-            return None
         if self._head is None:
             while self._buffer[:2] == b"\r\n":
                 del self._buffer[:2]
@@ -259,7 +257,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _next(self) -> None:
         """Go on with the requests that have arrived meanwhile, unless an answer is under way."""
-        if not (self._busy or self._ending or self._out.stopped):
+        if self._buffer and not (self._busy or self._ending or self._out.stopped):
             self._transport.resume_reading()
             self._serve()
             self._account()

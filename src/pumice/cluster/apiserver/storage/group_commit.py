@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from pumice.cluster.apiserver.storage.in_memory import Storage
 from pumice.cluster.apiserver.storage.journal import FileJournal, _log
@@ -54,17 +55,19 @@ class GroupCommit:
         self._groups += 1
         shorten = self._snapshot is None and journal.is_long()
         if shorten or self._took_s <= QUICK_S or self._groups % TRIED_EVERY == 0:
-            self._commit_here(journal)
+            self._committed(journal, partial(self._measured, journal))
         else:
             self._elsewhere = asyncio.get_running_loop().run_in_executor(self._thread, journal.commit)
             self._elsewhere.add_done_callback(lambda done: self._committed(journal, done.result))
         if shorten and not self._broken:
             self._shorten(journal)
 
-    def _commit_here(self, journal: FileJournal) -> None:
+    def _measured(self, journal: FileJournal) -> int:
+        """Commit. What follows, the answers to all requests of the group, says nothing about the disk: it is not measured."""
         began = time.perf_counter()
-        self._committed(journal, journal.commit)
+        version = journal.commit()
         self._took_s += (time.perf_counter() - began - self._took_s) / 8
+        return version
 
     def _committed(self, journal: FileJournal, version_of: Callable[[], int]) -> None:
         """Publish the version of a group that is on the disk; if the group could not be written, break off."""
