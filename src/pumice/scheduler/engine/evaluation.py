@@ -103,7 +103,10 @@ class Evaluation:
 
     def _fits_now(self, row: int) -> bool:
         idle = self.table.idle_cells
-        return all(idle[column][row] > amount - EPSILON for column, amount in self.template.needs)
+        for column, amount in self.template.needs:  # quicker than all(), as these are two or three, and asked of each row that changed
+            if idle[column][row] <= amount - EPSILON:
+                return False
+        return True
 
     def _fits_later(self, row: int) -> bool:
         room = self.table.row_future_idle(row).tolist()
@@ -261,8 +264,11 @@ class Evaluation:
 
     def _rank(self, row: int, levels: Sequence[float]) -> float:
         """The total score of one row; NOTHING if it is no candidate."""
-        if not self._fits_now(row) or not all(part.admits_now(row) for part in self._feasible):
+        if not self._fits_now(row):
             return NOTHING
+        for part in self._feasible:
+            if not part.admits_now(row):
+                return NOTHING
         return reduce(add, levels, self._score_of(row))
 
     @cached_property

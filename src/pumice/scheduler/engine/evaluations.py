@@ -2,7 +2,7 @@
 memory than some hundred.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache, partial
 from typing import Generic
 
@@ -11,7 +11,7 @@ from pumice.scheduler.engine.evaluation import Evaluation, T
 from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Rule, Scorer
 from pumice.scheduler.engine.shared_answers import Common
 from pumice.scheduler.engine.view import SharedScores
-from pumice.scheduler.model import Cluster, Task
+from pumice.scheduler.model import Cluster, Task, Template
 
 KEPT_CELLS = 1_000_000  #: evaluations times nodes
 KEPT_AT_LEAST = 64
@@ -56,7 +56,8 @@ class Evaluations:
         self._shortcuts = shortcuts
         self._shared = SharedScores(cluster)
         self._bounds = cache(partial(BestByBounds, cluster))
-        self._tellers = list(dict.fromkeys(rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key))
+        self._tellers = [rule for rule in (*filters, *scorers) if type(rule).key is not Rule.key]
+        self._keys: dict[Template, list[Callable[[Task], Hashable]]] = {}  #: by template: what tells its tasks apart
         self._room = max(KEPT_AT_LEAST, KEPT_CELLS // max(len(cluster.nodes), 1))
         self._lasting: LastUsed[Evaluation] = LastUsed(LASTING_CELLS // max(len(cluster.nodes), 1))  #: left by earlier sessions
         self._kept: LastUsed[Evaluation] = LastUsed(self._room)
@@ -64,7 +65,13 @@ class Evaluations:
 
     def key(self, task: Task) -> tuple[Hashable, ...]:
         """The kind of a task: equal for tasks that the rules cannot tell apart."""
-        return (task.template, *[tell(task) for tell in self._tellers])
+        template = task.template
+        keys = self._keys.get(template)
+        if keys is None:
+            if len(self._keys) >= self._room:
+                self._keys.clear()
+            keys = self._keys[template] = list(dict.fromkeys(rule.key for rule in self._tellers if rule.tells_apart(template)))
+        return (template, *[key(task) for key in keys]) if keys else (template,)
 
     def of(self, task: Task) -> Evaluation:
         """The evaluation for a task, as it was when last refreshed."""

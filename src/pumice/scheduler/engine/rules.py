@@ -77,6 +77,11 @@ class Rule:
         """What the rule's answers depend on in the task besides its template; None for nothing."""
         return None
 
+    def tells_apart(self, template: Template) -> bool:
+        """Whether `key` may differ between tasks of this template, until a node object or another object changes. What it answers does not
+        depend on amounts."""
+        return True
+
 
 class Asking:
     """How rules are asked. An observer that measures rules uses a subclass of this."""

@@ -87,7 +87,10 @@ class FeasibleRows:
 
     def _any_refuses(self, filters: Prepared, row: int) -> bool:
         table, refuses = self._cluster.nodes, self._asking.refuses
-        return any(refuses(rule, state, table, row) for rule, state in filters)
+        for rule, state in filters:
+            if refuses(rule, state, table, row):
+                return True
+        return False
 
     def _judge(self, reach: Reach, filters: Prepared, view: View | None) -> bool:
         """Ask filters about some rows (None: all), and return whether their answers have changed."""

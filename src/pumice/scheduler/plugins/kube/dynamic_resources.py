@@ -67,6 +67,9 @@ class _OfClaims(Rule):
         keys = (f"{task.namespace}/{name}" for _, name in named_claims(self.cluster, task))
         return tuple(key if key in shareable or _is_special(claims.get(key)) else encode(claims[key].spec) for key in keys)
 
+    def tells_apart(self, template: Template) -> bool:
+        return bool(template.spec.resource_claims)
+
     def usable(self, task: Task) -> ClaimsOfPod | Reason:
         """The pod's claims, or the reason why they are usable on no node."""
         claims = claims_of(self.cluster, task)

@@ -14,7 +14,7 @@ from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
-from pumice.scheduler.model import ABSENT, Cluster, Mask, Nodes, Task
+from pumice.scheduler.model import ABSENT, Cluster, Mask, Nodes, Task, Template
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import ExistingTerms, PodTerms, TermRole
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods
@@ -50,6 +50,9 @@ class _OfTerms:
 
     def key(self, task: Task) -> Hashable:
         return self.cluster.index(ExistingTerms).pod_key(task) if self.cluster.with_pod_affinity else None
+
+    def tells_apart(self, template: Template) -> bool:
+        return bool(self.cluster.with_pod_affinity)
 
 
 class InterPodAffinityFilter(_OfTerms, Filter):

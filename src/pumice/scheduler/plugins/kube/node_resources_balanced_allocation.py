@@ -5,9 +5,7 @@ resources scores 0. Real requests count, without floors. `compare=False` gives t
 """
 
 from collections.abc import Sequence
-from functools import reduce
 from math import floor, sqrt
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -73,14 +71,17 @@ class BalancedAllocation(Scorer):
     def score_one(self, state: Any, table: Nodes, row: int) -> float:
         counted, more = state.read(table, self.resources)
         allocatable, used_for_filters = table.allocatable_cells, table.used_for_filters_cells
-        has = [allocatable[column][row] for column in counted]
-        if not all(has):
-            return super().score_one(state, table, row)
+        parts, before = [], []
+        for column, amount in zip(counted, more, strict=True):
+            has, used = allocatable[column][row], used_for_filters[column][row]
+            if not has:
+                return super().score_one(state, table, row)
+            parts.append(part if (part := (used + amount) / has) < 1.0 else 1.0)
+            before.append(part if (part := used / has) < 1.0 else 1.0)
         if not any(more):
             return 0.0
-        used = [used_for_filters[column][row] for column in counted]
-        with_pod = _evenness_of(used, more, has)
-        return floor((with_pod + 150.0 - _evenness_of(used, [0.0] * len(used), has)) * 0.5) if self.compare else with_pod
+        with_pod = _evenness_of(parts)
+        return floor((with_pod + 150.0 - _evenness_of(before)) * 0.5) if self.compare else with_pod
 
     def bounds(self, table: Nodes) -> Bounds | None:
         others = [table.dimensions.columns.get(name) for name in self.resources if name not in DEFAULT_RESOURCES]
@@ -141,15 +142,20 @@ def _evenness(deviation: Scores) -> Scores:
     return floored
 
 
-def _evenness_of(used: Sequence[float], more: Sequence[float], has: Sequence[float]) -> float:
-    """The balance of one node, of which it has some of each resource."""
-    parts = [part if (part := (some + amount) / all_) < 1.0 else 1.0 for some, amount, all_ in zip(used, more, has, strict=True)]
+def _evenness_of(parts: Sequence[float]) -> float:
+    """The balance of one node, of whose resources these parts are used."""
     if len(parts) == 2:
         deviation = abs(parts[0] - parts[1]) * 0.5
     else:
-        mean = reduce(add, parts) / len(parts)
-        deviation = sqrt(reduce(add, [(part - mean) * (part - mean) for part in parts]) / len(parts))
-    return float(floor((1.0 - deviation) * MAX_SCORE))
+        mean = spread = 0.0
+        for part in parts:
+            mean += part
+        mean /= len(parts)
+        for part in parts:
+            part -= mean
+            spread += part * part
+        deviation = sqrt(spread / len(parts))
+    return floor((1.0 - deviation) * MAX_SCORE)
 
 
 def _fraction(used: Scores, has: Scores) -> Scores:

@@ -42,7 +42,7 @@ class NodeVolumeLimits(Filter):
         self.cluster = cluster
         self._of_release = of_release
 
-    key = staticmethod(pod_key)
+    key, tells_apart = staticmethod(pod_key), staticmethod(has_claims)
 
     def prepare(self, task: Task) -> Any:
         """Two lists of drivers: those with limits, each with its limits by row and the volumes that the pod needs attached; and those that

@@ -18,7 +18,7 @@ from pumice.api.selectors import matches
 from pumice.api.strict_decoding import Args, Conf
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
-from pumice.scheduler.model import ABSENT, Cluster, Codes, Mask, Nodes, Task
+from pumice.scheduler.model import ABSENT, Cluster, Codes, Mask, Nodes, Task, Template
 from pumice.scheduler.model.shared_templates import NO_PAIRS
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import selector_of
@@ -80,6 +80,9 @@ class PodTopologySpreadFilter(Filter):
     def key(self, task: Task) -> Hashable:
         return self.constraints.key(task)
 
+    def tells_apart(self, template: Template) -> bool:
+        return self.constraints.tells_apart(template)
+
     def prepare(self, task: Task) -> Any:
         spreads = self.constraints.of_pod(task, hard=True)
         if not spreads:
@@ -138,6 +141,9 @@ class PodTopologySpreadScorer(Scorer):
 
     def key(self, task: Task) -> Hashable:
         return self.constraints.key(task)
+
+    def tells_apart(self, template: Template) -> bool:
+        return self.constraints.tells_apart(template)
 
     def prepare(self, task: Task) -> Any:
         spreads = self.constraints.of_pod(task, hard=False)

@@ -10,6 +10,7 @@ from pumice.api.pod import TopologySpreadConstraint
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.model import Cluster, Task, Template
 from pumice.scheduler.model.shared_templates import Pairs
+from pumice.scheduler.model.task import SPREADING_KINDS
 from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import merged, selector_of
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods
 from pumice.scheduler.plugins.kube.indexes.label_index import LabelIndex, PodScope
@@ -18,6 +19,7 @@ SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE_LABEL, when_unsatisfiable="ScheduleAnyway"),
 )
+SELECTING_KINDS = ("Service", *SPREADING_KINDS)  #: kinds whose objects give pods the selector of the defaults
 
 
 class Spread(Struct, frozen=True):
@@ -51,6 +53,10 @@ class SpreadConstraints:
         if not own:
             return self._selector(task)
         return tuple(task.labels.get(key) for key in self._label_keys(task.template, own))
+
+    def tells_apart(self, template: Template) -> bool:
+        """Whether pods of this template may differ in that."""
+        return bool(template.spec.topology_spread_constraints) or any(map(self.cluster.of, SELECTING_KINDS))
 
     def of_pod(self, task: Task, *, hard: bool) -> tuple[Spread, ...]:
         """The pod's constraints that filter (`hard`), or those that score."""

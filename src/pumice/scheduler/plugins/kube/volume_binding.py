@@ -67,7 +67,7 @@ class _OfClaims(Filter):
     name = "VolumeBinding"
     reads_amounts = False
     reports_all = True
-    key = staticmethod(pod_key)
+    key, tells_apart = staticmethod(pod_key), staticmethod(has_claims)
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -170,7 +170,7 @@ class StorageScorer(Scorer):
         points = [(point.utilization, point.score * 10) for point in shape or USUAL_SHAPE]
         self._rate = RequestedToCapacityRatio(points).rate
 
-    key = staticmethod(pod_key)
+    key, tells_apart = staticmethod(pod_key), staticmethod(has_claims)
 
     def prepare(self, task: Task) -> Any:
         return task if _has_waiting_claims(self.cluster, task) else None

@@ -13,7 +13,7 @@ from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, a
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.volume_uses import ExclusiveDisk, VolumeUses, disks_of
-from pumice.scheduler.plugins.kube.volume_matching import claim_of, missing, named_uses, pod_key, uses_claim
+from pumice.scheduler.plugins.kube.volume_matching import claim_of, has_claims, missing, named_uses, pod_key, uses_claim
 
 CONFLICT = Reason("node(s) had no available disk")
 IN_USE = Reason("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
@@ -32,7 +32,7 @@ class VolumeRestrictions(Filter):
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    key = staticmethod(pod_key)
+    key, tells_apart = staticmethod(pod_key), staticmethod(has_claims)
 
     def prepare(self, task: Task) -> Any:
         exclusive = []

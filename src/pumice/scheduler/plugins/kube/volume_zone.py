@@ -17,6 +17,7 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     claim_of,
     class_name,
     class_of,
+    has_claims,
     missing,
     named_uses,
     pod_key,
@@ -38,7 +39,7 @@ class VolumeZone(Filter):
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    key = staticmethod(pod_key)
+    key, tells_apart = staticmethod(pod_key), staticmethod(has_claims)
 
     def prepare(self, task: Task) -> Any:
         wanted: list[Requirement] = []
