@@ -25,16 +25,17 @@ class Reasons:
         assert decisions.conclusion is not None
         if self._last is decisions.conclusion:
             return
-        before, self._last = self._explaining, decisions.conclusion
-        self._explaining = self._last if any(outcome.pods for outcome in self._last.outcomes) else None
+        before, self._last, self._explaining = self._explaining, decisions.conclusion, None
         for waiting in self._last.refused:
             self._write(waiting)
         for outcome in self._last.outcomes:
-            if not outcome.pods:
-                for member in outcome.members if before is not None else ():
+            if outcome.pods:
+                self._explaining = self._last
+                if len(outcome.members) == 1:
+                    self._write(outcome.last_word(outcome.members[0]))
+            elif before is not None:
+                for member in outcome.members:
                     self._keep(member.job, before)
-            elif len(outcome.members) == 1:
-                self._write(outcome.last_word(outcome.members[0]))
         for waiting in self._last.stranded:
             self._write(waiting)
 

@@ -87,7 +87,7 @@ class FeasibleRows:
 
     def _any_refuses(self, filters: Prepared, row: int) -> bool:
         table, refuses = self._cluster.nodes, self._asking.refuses
-        for rule, state in filters:
+        for rule, state in filters:  # noqa: SIM110 - a loop is twice as fast
             if refuses(rule, state, table, row):
                 return True
         return False

@@ -73,13 +73,15 @@ def _outcome(session: Session, alike: JobClass, explained: Container[str]) -> Jo
 
 
 def phase_of(job: Job, unschedulable: bool) -> str:
-    count = job.counts.get
-    running, releasing = count(status.RUNNING, 0), count(status.RELEASING, 0)
-    if running and unschedulable:
-        return UNKNOWN
-    leaving = sum(task.node_name != "" for task in job.tasks.values() if task.status == status.RELEASING) if releasing else 0
-    completed = count(status.FAILED, 0) + count(status.SUCCEEDED, 0)
-    scheduled = running + count(status.BOUND, 0) + completed + leaving
+    scheduled = completed = 0
+    for bit, number in job.counts.items():
+        if bit == status.RUNNING and unschedulable:
+            return UNKNOWN
+        if bit & (status.RUNNING | status.BOUND | status.FINISHED):
+            scheduled += number
+            completed += number if bit & status.FINISHED else 0
+        elif bit == status.RELEASING:
+            scheduled += sum(task.node_name != "" for task in job.tasks.values() if task.status == status.RELEASING)
     if scheduled >= job.min_member and (scheduled or _has_run_out(job)):
         return COMPLETED if scheduled == completed else RUNNING
     return INQUEUE if job.phase == INQUEUE else PENDING

@@ -12,9 +12,8 @@ from typing import Any
 
 from pumice.scheduler.engine.rules import PLAINLY
 from pumice.scheduler.framework.decisions import GANG_READY, Bind, Conclusion, Decisions, JobOutcome
-from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES, Member, age
+from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES, Member, by_age
 from pumice.scheduler.framework.job_status import phase_of
-from pumice.scheduler.framework.journal import StateJournal
 from pumice.scheduler.framework.kept_evaluations import evaluation_left
 from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.observer import Observer
@@ -22,7 +21,7 @@ from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Action, Policy
-from pumice.scheduler.model import INQUEUE, Cluster, Job, status
+from pumice.scheduler.model import Cluster, Job
 
 NO_MATTER = frozenset(["estimate"])  #: attributes that few jobs have, and that do not matter here
 MOST = 32  #: newcomers at once: with more, a session costs little for each
@@ -38,23 +37,19 @@ def place_newcomers(cluster: Cluster, policy: Policy, now: float, observer: Obse
         return None
     if len(newcomers) > 1 and not _put_in_order(newcomers, policy, plugins.everyone):
         return None
-    tries = StateJournal(cluster)
-    for newcomer in newcomers:
+    let_in_at = now if policy.has_action("enqueue") else None
+    for number, newcomer in enumerate(newcomers):
         row = _best_row(newcomer, policy, plugins.hosts)
         if row < 0:
-            tries.rollback()
+            for placed in reversed(newcomers[:number]):
+                placed.take_back()
             return None
-        job = newcomer.job
-        if job.is_pending:
-            if job.waiting_since is None and policy.has_action("enqueue"):
-                tries.set(job, waiting_since=now)
-            tries.phase(job, INQUEUE)
-        tries.move(newcomer.task, status.BINDING, row)
+        newcomer.place(row, let_in_at)
     for newcomer in newcomers:
         observer.turn(newcomer.task)
     decisions = Decisions([Bind(newcomer.task, newcomer.task.node_name, {}) for newcomer in newcomers])
-    placed = sorted([newcomer.job for newcomer in newcomers], key=age)
-    decisions.tell(Conclusion(outcomes_of(cluster, policy, [*placed, *sorted(others, key=age)]), [], []))
+    jobs = [newcomer.job for newcomer in newcomers]
+    decisions.tell(Conclusion(outcomes_of(cluster, policy, [*by_age(jobs), *by_age(others)]), [], []))
     cluster.memory.pop(JOB_CLASSES, None)
     cluster.forget_changes()
     return decisions
@@ -87,15 +82,23 @@ def turn_of(job: Job, placer: Action, givers: Sequence[Plugin]) -> Any:
 def _best_row(newcomer: Newcomer, policy: Policy, hosts: Sequence[Plugin]) -> int:
     """The row of the best node for a newcomer that all plugins welcome; -1 if there is none."""
     evaluation = evaluation_left(newcomer.cluster, policy, newcomer.task)
-    if evaluation is None or not all(host.welcomes(newcomer) for host in hosts):
+    if evaluation is None:
         return -1
+    for host in hosts:
+        if not host.welcomes(newcomer):
+            return -1
     return evaluation.best_with_room()
 
 
 def plainly_changed(cluster: Cluster) -> list[Job] | None:
     """The jobs that have changed and do not wait; None if the status of any is not plain."""
-    others = [each for each in cluster.changed.values() if each.uid not in cluster.waiting and each.queue is not None and each.queue.exists]
-    return others if all(each.tasks and each.is_ready for each in others) else None
+    others = []
+    for job in cluster.changed.values():
+        if job.uid not in cluster.waiting and job.queue is not None and job.queue.exists:
+            if not job.tasks or not job.is_ready:
+                return None
+            others.append(job)
+    return others
 
 
 def sees_no_session(observer: Observer) -> bool:
@@ -130,5 +133,6 @@ def outcomes_of(cluster: Cluster, policy: Policy, jobs: list[Job]) -> list[JobOu
     for job in jobs:
         phase = phase_of(job, unschedulable=False)
         cluster.set_phase(job, phase)
-        outcomes.append(JobOutcome([Member.of(job)], phase, condition, job.allocated_hypernode, [], job.held_places))
+        hypernode, places = (job.allocated_hypernode, job.held_places) if job.seldom else ("", "")
+        outcomes.append(JobOutcome([Member.of(job)], phase, condition, hypernode, [], places))
     return outcomes

@@ -32,14 +32,15 @@ MOST_KNOWN = 512
 
 def refresh_promises(job: Job, known: KnownPromises) -> None:
     """Bring the job's part in the sums of its queue up to date. `known`: parts that were computed before, for jobs that are alike."""
-    if job.pending and any(task.template.gates for task in job.pending.values()):
-        _replace(job, _promises(job))
-        return
-    holding, reserves = job.holding.tobytes(), job.reserves and not job.beyond
-    if not holding.strip(b"\0"):
+    for task in job.pending.values():
+        if task.template.gates:
+            _replace(job, _promises(job))
+            return
+    reserves = job.reserves and not job.beyond
+    if not job.counts:  # all of its tasks are Pending
         _replace(job, OF_NEWCOMER if reserves and job.least else NO_PROMISES)
         return
-    question = holding, job.least, reserves, job.phase
+    question = job.holding.tobytes(), job.least, reserves, job.phase
     if question not in known:
         if len(known) >= MOST_KNOWN:
             known.clear()
@@ -53,7 +54,8 @@ def _promises(job: Job) -> Promises:
     surplus = np.maximum(held - job.min_resources, 0.0)
     surplus[PODS] = 0.0  # queues do not count pods
     counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
-    return Promises(_kept(rest), _kept(surplus), _kept(counted))
+    promises = Promises(_kept(rest), _kept(surplus), _kept(counted))
+    return promises if any(part is not None for part in promises) else NO_PROMISES
 
 
 def _parts(job: Job, promises: Promises) -> Promises:

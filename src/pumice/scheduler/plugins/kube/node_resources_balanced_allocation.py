@@ -144,17 +144,18 @@ def _evenness(deviation: Scores) -> Scores:
 
 def _evenness_of(parts: Sequence[float]) -> float:
     """The balance of one node, of whose resources these parts are used."""
-    if len(parts) == 2:
+    count = len(parts)
+    if count == 2:
         deviation = abs(parts[0] - parts[1]) * 0.5
     else:
         mean = spread = 0.0
         for part in parts:
             mean += part
-        mean /= len(parts)
+        mean /= count
         for part in parts:
             part -= mean
             spread += part * part
-        deviation = sqrt(spread / len(parts))
+        deviation = sqrt(spread / count)
     return floor((1.0 - deviation) * MAX_SCORE)
 
 

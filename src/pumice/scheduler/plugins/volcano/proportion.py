@@ -120,7 +120,7 @@ class Proportion(Plugin):
     def welcomes(self, newcomer: Newcomer) -> bool:
         """Whether no queue has bounds of its own, and all get what they ask for: then each deserves just that."""
         cluster = newcomer.cluster
-        return newcomer.takes_little and cluster.knows_all_nodes and not any(queue.is_bounded for queue in cluster.queues.values())
+        return newcomer.takes_little and cluster.knows_all_nodes and True not in [queue.is_bounded for queue in cluster.queues.values()]
 
     def _deserved(self, bounds: QueueBounds, requests: Table) -> Table:
         """What each queue deserves. It stays the same while pods only move from what their queue asks for to what it holds."""
