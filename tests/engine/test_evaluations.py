@@ -16,6 +16,7 @@ from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import NodeColumns, View
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
 from pumice.scheduler.plugins.kube.least_allocated import LeastAllocated
 from pumice.scheduler.plugins.kube.most_allocated import MostAllocated
 from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter
@@ -112,6 +113,31 @@ def test_pods_that_differ_in_more_than_amounts_share_nothing() -> None:
     made = cluster(node("a").cpu(9).label("disk", "ssd"), pod("p").cpu(1), pod("q").cpu(2).selector("disk", "hdd"))
     p, q = evaluated(made, NodeAffinityFilter())
     assert (p.admitted.tolist(), q.admitted.tolist()) == ([True], [False])
+
+
+class ByLabel(Counted):
+    """Tells pods without a priority apart by a label."""
+
+    def __init__(self) -> None:
+        super().__init__(reads_amounts=False)
+        self.told: list[str] = []
+
+    def key(self, task: Task) -> str:
+        self.told.append(task.name)
+        return task.labels.get("color", "")
+
+    def tells_apart(self, template: Template) -> bool:
+        return template.priority_value is None
+
+
+def test_rules_are_asked_only_for_keys_that_may_tell_pods_apart() -> None:
+    colors = {"a": "red", "b": "blue", "c": "red"}
+    plain = [pod(name).label("color", color) for name, color in colors.items()]
+    made = cluster(node("n").cpu(9), *plain, *(pod(f"urgent-{name}").label("color", color).priority(5) for name, color in colors.items()))
+    rule = ByLabel()
+    found = evaluated(made, rule)
+    assert [found.index(each) for each in found] == [0, 1, 0, 3, 3, 3]
+    assert rule.told == ["a", "b", "c"]
 
 
 class Unshared(Filter):
