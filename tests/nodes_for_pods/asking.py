@@ -29,9 +29,7 @@ def app(name: str, label: str, on: str = "", namespace: str = "default") -> PodB
 def evaluated(made: Cluster, key: str, filters: Sequence[Filter] = (), scorers: Sequence[Scorer] = ()) -> Evaluation:
     alike = [task for task in made.tasks.values() if task.template is made.tasks[key].template]
     for rule in (*filters, *scorers):
-        assert len({rule.key(task) for task in alike}) == 1 or rule.tells_apart(alike[0].template), (
-            f"{rule.name} tells them apart"
-        )
+        assert len({rule.key(task) for task in alike}) == 1 or rule.tells_apart(alike[0].template), f"{rule.name} tells them apart"
     evaluation = Evaluations(made, filters, scorers).of(made.tasks[key])
     evaluation.refresh()
     return evaluation

@@ -1,7 +1,5 @@
 """A newcomer: a job of one pod with which only newcomers wait (`newcomer_cycle.py`), as plugins are asked about it."""
 
-from functools import cached_property
-
 import numpy as np
 
 from pumice.scheduler.model import INQUEUE, PENDING, PODS, Cluster, Job, status
@@ -13,19 +11,25 @@ class Newcomer:
         self.cluster, self.job = cluster, job
         (self.task,) = job.tasks.values()
         self._before = job.phase, job.waiting_since
+        self._takes_little: bool | None = None
 
-    @cached_property
+    @property
     def takes_little(self) -> bool:
         """Whether some of each resource stays idle when it has started and all others have what they were promised."""
+        if self._takes_little is None:
+            self._takes_little = self._leaves_some()
+        return self._takes_little
+
+    def _leaves_some(self) -> bool:
         self.cluster.refresh_sums()
-        idle = np.add.reduce(self.cluster.nodes.idle, axis=1)
+        idle = np.add.reduce(self.cluster.nodes.idle, axis=1).tolist()
         for column, amount in self.task.template.needs:
             if idle[column] <= amount:
                 return False
         if self.job.phase != PENDING:
             return True
         if promised := [queue.promised for queue in self.cluster.queues.values() if queue.promisees]:
-            idle = idle - as_vector(np.add.reduce(promised))
+            idle = (idle - as_vector(np.add.reduce(promised))).tolist()
         for column, amount in enumerate(self.job.min_resources.tolist()):
             if amount and column != PODS and amount > idle[column]:
                 return False

@@ -299,7 +299,8 @@ class Cluster(KeptSums):
             for index in self._indexes.values():
                 index.reread(job)
         self._rank(job, group)
-        self._count_tiers(job, 1)
+        if job.seldom:
+            self._count_tiers(job, 1)
         name = group.spec.queue or self.default_queue
         job.queue = queue = self.queues.get(name) or self.queue(name)
         queue.jobs[job.uid] = job
@@ -326,7 +327,8 @@ class Cluster(KeptSums):
         queue = job.queue
         if self.expecting:
             self.expecting.pop(job.uid, None)
-        self._count_tiers(job, -1)
+        if job.seldom:
+            self._count_tiers(job, -1)
         self.not_enqueued.pop(job.uid, None)
         self.changed[job.uid] = job
         self._stale.pop(job.uid, None)
@@ -341,7 +343,7 @@ class Cluster(KeptSums):
 
     def _count_tiers(self, job: Job, sign: int) -> None:
         """Count the names of tiers that a job has. Where there are no HyperNodes, other names are other domains."""
-        for name in job.tier_names if job.seldom else ():
+        for name in job.tier_names:
             count = self.tier_names.get(name, 0) + sign
             self.tier_names[name] = count
             if count == max(sign, 0):

@@ -48,7 +48,7 @@ class KeptSums:
         self._remove_from_job(task)
         task.status = to
         task.evicted = evicted
-        if task.claims and before != row and not self.imagined:
+        if task.seldom and task.claims and before != row and not self.imagined:
             self._charge(task, row)
         self._enter_job(task)
         if row >= 0:

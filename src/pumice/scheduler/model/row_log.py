@@ -28,26 +28,28 @@ class RowLog(list[RowChange]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[int] = []  #: rows of the entries, and before them the remembered rows of earlier changes
-        self.position = 0
+        self._earlier: list[int] = []  #: the remembered rows of earlier changes
+        self._begin = 0  #: the position of the first entry
         self.tells_rows = True  #: if not, all rows count as changed: for cycles without shortcuts
 
-    def append(self, change: RowChange) -> None:
-        list.append(self, change)  # quicker than super(), as each move comes here
-        self._rows.append(change[0])
-        self.position += 1
+    @property
+    def position(self) -> int:
+        return self._begin + len(self)
 
     def clear(self) -> None:
-        if len(self._rows) > MOST_ROWS:
-            del self._rows[: -MOST_ROWS // 2]
+        self._begin += len(self)
+        self._earlier += [change[0] for change in self]
+        if len(self._earlier) > MOST_ROWS:
+            del self._earlier[: -MOST_ROWS // 2]
         super().clear()
 
     def since(self, position: int) -> list[RowChange] | None:
         """The changes after a position; None if the position is before the end of the last session."""
-        number = self.position - position
-        return self[len(self) - number :] if number <= len(self) else None
+        return self[position - self._begin :] if position >= self._begin else None
 
     def rows_since(self, position: int) -> set[int] | None:
         """The rows that changed after a position; None if the position is too long ago, or if rows are not told."""
-        first = len(self._rows) - (self.position - position)
-        return set(self._rows[first:]) if self.tells_rows and first >= 0 else None
+        first = position - self._begin
+        if not self.tells_rows or first < -len(self._earlier):
+            return None
+        return {change[0] for change in self[max(first, 0) :]}.union(self._earlier[first:] if first < 0 else ())
