@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from pumice.api import did_you_mean
+from pumice.cli.simulation_options import simulation_options
 from pumice.cli.tables import complain, print_table, say
 from pumice.simulate.compare_report import compare_report, with_interval
 from pumice.simulate.lower_bounds import LowerBounds
@@ -19,9 +20,7 @@ from pumice.text_table import columns
 
 
 @click.command()
-@click.option("--workload", required=True, metavar="FORMAT:FILE", help="The jobs, as for pumice simulate.")
-@click.option("--cluster", metavar="FORMAT:FILE", help="The nodes. Default: those that the workload tells.")
-@click.option("--nodes", metavar="POOLS", help="The nodes in shorthand, such as 300x8gpu.")
+@simulation_options
 @click.option(
     "--policy",
     "policies",
@@ -30,11 +29,9 @@ from pumice.text_table import columns
     metavar="NAME|FILE",
     help="May be repeated; the others are compared with the first.",
 )
-@click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
 @click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many seeds, from 0 on.")
 @click.option("--processes", type=click.IntRange(1), help="Default: one for each core.")
 @click.option("--dask", metavar="ADDRESS", help="Play them on a Dask cluster whose workers have Pumice and the files.")
-@click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
 @click.option("--whole", is_flag=True, help="Every object is real, as for pumice simulate.")
 @click.option(
     "--out", type=click.Path(), help="A folder for report.html and for what is finished; an interrupted comparison goes on from it."
@@ -44,24 +41,20 @@ from pumice.text_table import columns
 )
 @click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def compare(
-    workload: str,
-    cluster: str | None,
-    nodes: str | None,
     policies: tuple[str, ...],
-    plugins_dir: str | None,
     seeds: int,
     processes: int | None,
     dask: str | None,
-    kill_at_estimate: bool,
     whole: bool,
     out: str | None,
     asserted: tuple[str, ...],
     output: str,
+    **played: Any,
 ) -> int:
     """Play a workload under several policies: means with 95 % intervals, differences seed by seed, and which policy is better in what."""
     conditions = [condition_of(text) for text in asserted]
     run = kind_of_run(whole)
-    works = [run(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)]
+    works = [run(**played, policy=policy, seed=seed) for policy in policies for seed in range(seeds)]
     bounds: dict[int, LowerBounds] = {}
     summaries = play(works, out, processes, lambda work: say(f"{work.policy}, seed {work.seed}: done", err=True), dask, bounds)
     rows = table(summaries)

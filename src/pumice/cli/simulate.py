@@ -8,6 +8,7 @@ import click
 from pumice.api import InputError
 from pumice.api.plural import counted
 from pumice.cli.simulate_tables import Progress, curve_table, tables
+from pumice.cli.simulation_options import simulation_options
 from pumice.cli.stated_options import is_stated
 from pumice.cli.tables import print_table, say
 from pumice.simulate.inputs import nodes_from, read_policy, source
@@ -20,15 +21,11 @@ from pumice.simulate.workload import Workload
 
 
 @click.command()
-@click.option("--workload", required=True, metavar="FORMAT:FILE", help="The jobs: openb, philly, swf, yaml, kubernetes or recording.")
-@click.option("--cluster", metavar="FORMAT:FILE", help="The nodes. Default: those that the workload tells.")
-@click.option("--nodes", metavar="POOLS", help="The nodes in shorthand, such as 300x8gpu or 2x16cpu,1x8gpu:64cpu:512Gi.")
+@simulation_options
 @click.option(
     "--policy", default="volcano", show_default=True, metavar="NAME|FILE", help="A policy by name, or a configuration of either scheduler."
 )
-@click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For what is random. The same seed gives the same bytes.")
-@click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
 @click.option("--whole", is_flag=True, help="Every object is real: embedded store, admission, controllers, kubelets, the live scheduler.")
 @click.option(
     "--arrivals-only", is_flag=True, help="Pods only come, one after the other, and each is tried once: how much of the GPUs is used?"
@@ -68,25 +65,13 @@ def simulate(
     habits = Habits(kill_at_estimate=kill_at_estimate)
     scenario = Scenario(source(workload, "--workload"), given, decided, policy, cluster or nodes or "", seed, habits)
     if arrivals_only:
-        for option, is_given in {"--whole": whole, "--kill-at-estimate": kill_at_estimate}.items():
-            if is_given:
-                raise InputError("with --arrivals-only nothing ever runs; leave out one of them", where=option)
-        if out is not None:
-            raise InputError("with --arrivals-only no files are written; -o json tells all of it", where="--out")
+        refuse_what_needs_time()
         show_arrivals(scenario, load, output)
         return
     if is_stated("load"):
         raise InputError("is for --arrivals-only: how much comes is said by the workload", where="--load")
     rows: list[tuple[Any, ...]] | None = [] if output == "json" else None
-    player = player_of(whole)
-
-    def watched(scenario: Scenario, workload: Workload, record: Record) -> None:
-        if workload.note:
-            say(workload.note, err=output == "json")
-        with Progress(workload, record):
-            player(scenario, workload, record)
-
-    summary = play(scenario, out, jobs=rows, player=watched)
+    summary = play(scenario, out, jobs=rows, player=with_progress(player_of(whole), err=output == "json"))
     if out is not None and tables_as == "parquet":
         as_parquet(Path(out))
     for why, count in summary["left_out"].items():
@@ -99,12 +84,35 @@ def simulate(
         print_table(tables(summary))
 
 
+def with_progress(player: Player, *, err: bool) -> Player:
+    """The player, which tells the note of its workload and how far it has come. `err`: the note goes to standard error."""
+
+    def watched(scenario: Scenario, workload: Workload, record: Record) -> None:
+        if workload.note:
+            say(workload.note, err=err)
+        with Progress(workload, record):
+            player(scenario, workload, record)
+
+    return watched
+
+
 def player_of(whole: bool) -> Player:
     if not whole:
         return play_fast
     from pumice.live.whole import play as play_whole  # imports a control plane, which a fast run does not need
 
     return play_whole
+
+
+def refuse_what_needs_time() -> None:
+    """Raises InputError for options that mean nothing where pods only arrive."""
+    for name, why in {
+        "whole": "nothing ever runs; leave out one of them",
+        "kill_at_estimate": "nothing ever runs; leave out one of them",
+        "out": "no files are written; -o json tells all of it",
+    }.items():
+        if is_stated(name):
+            raise InputError(f"with --arrivals-only {why}", where=f"--{name.replace('_', '-')}")
 
 
 def show_arrivals(scenario: Scenario, load: str, output: str) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import shlex
 import sys
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pumice.api import InputError
+from pumice.cli.simulation_options import simulation_options
 from pumice.cli.tables import print_table, say
 from pumice.extensions import actions, plugins
 from pumice.simulate.arrival_times import seconds
@@ -25,9 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--workload", required=True, metavar="FORMAT:FILE", help="The jobs, as for pumice simulate; at least some days of them.")
-@click.option("--cluster", metavar="FORMAT:FILE", help="The nodes. Default: those that the workload tells.")
-@click.option("--nodes", metavar="POOLS", help="The nodes in shorthand, such as 300x8gpu.")
+@simulation_options
 @click.option("--objective", required=True, metavar="MEASURE", help="What is to become better, such as 'p95(wait, queue=team-a)'.")
 @click.option(
     "--keep", "keeps", multiple=True, metavar="TEXT", help="What must hold: 'mean(wait) <= 1.02x' (of what it is now), 'p95(wait) < 2h'."
@@ -37,16 +37,11 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the search and of the split of days.")
 @click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many workloads are drawn, where one is drawn.")
 @click.option("--period", metavar="DURATION", help="What is compared with each other. Default: days, or shorter if there are too few.")
-@click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
 @click.option("--processes", type=click.IntRange(1), help="Default: one for each core. The result is the same.")
 @click.option("--dask", metavar="ADDRESS", help="Play on a Dask cluster whose workers have Pumice and the files.")
-@click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for tuned.conf, report.html, trials.csv and what was played.")
 @click.option("--resume", is_flag=True, help="Go on with what was played in --out.")
 def tune(
-    workload: str,
-    cluster: str | None,
-    nodes: str | None,
     objective: str,
     keeps: tuple[str, ...],
     conf: str | None,
@@ -54,14 +49,14 @@ def tune(
     seed: int,
     seeds: int,
     period: str | None,
-    plugins_dir: str | None,
     processes: int | None,
     dask: str | None,
-    kill_at_estimate: bool,
     out: Path | None,
     resume: bool,
+    **played: Any,
 ) -> None:
-    """Look for a configuration that would have served a workload better, and check it on days that were held back."""
+    """Look for a configuration that would have served a workload better, and check it on days that were held back. The workload has at
+    least some days."""
     from pumice.simulate.tune import summary
     from pumice.simulate.tune.advice import Adviser
     from pumice.simulate.tune.days import SearchSetting
@@ -69,13 +64,14 @@ def tune(
     from pumice.simulate.tune.results import TrialResults
     from pumice.simulate.tune.space import Space
 
-    goal = goal_of(objective, keeps)
-    text, where = in_force(workload, conf)
-    for warning in policy_of(text, where, plugins_dir)[1]:
+    goal, setting = goal_of(objective, keeps), SearchSetting(**played)
+    text, where = in_force(setting.workload, conf)
+    for warning in policy_of(text, where, setting.plugins_dir)[1]:
         say(warning, err=True)
-    space = Space(text, where, plugins(plugins_dir), actions(plugins_dir))
-    digest = digest_of((workload, cluster), (plugins_dir,), "") if out is not None else ""
-    setting, period_s = SearchSetting(workload, cluster, nodes, kill_at_estimate, plugins_dir, digest), _period(period)
+    space = Space(text, where, plugins(setting.plugins_dir), actions(setting.plugins_dir))
+    if out is not None:
+        setting = replace(setting, digest=digest_of((setting.workload, setting.cluster), (setting.plugins_dir,), ""))
+    period_s = _period(period)
     try:
         with Crew(processes, dask) as crew:
             results = TrialResults(crew, out, resume=resume, played=lambda count: say(f"simulation {count}: done", err=True))
