@@ -279,14 +279,7 @@ class Controllers:
     async def _until_stirred(self) -> None:
         due = self._queue.next_time()
         pause_s = None if due is None or len(self._busy) >= self._width else max(0.0, due - self.clock.now())
-        sleeping = asyncio.ensure_future(self.clock.sleep(pause_s)) if pause_s is not None else None
-        stirring = asyncio.ensure_future(self._stirred.wait())
-        try:
-            await asyncio.wait([task for task in (stirring, sleeping) if task is not None], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (stirring, sleeping):
-                if task is not None:
-                    task.cancel()
+        await first(self._stirred.wait(), *([self.clock.sleep(pause_s)] if pause_s is not None else []))
 
     async def _do(self, work: QueuedKey, place: Hashable) -> None:
         now = self.clock.now()

@@ -111,22 +111,12 @@ class Scheduler:
         self._stirred = asyncio.Event()
         self._event_translation = EventTranslation(self.cluster)
         self._next_try = NEVER  #: when a pod of the scheduling queue is due, held back pods may go, or an object or a write is tried again
-        handle = Handle(
-            cluster=self.cluster,
-            state=self._state,
-            sent_status=self._sent_status,
-            event_translation=self._event_translation,
-            clock=self.clock,
-            metrics=self.metrics,
-            tell=self.recorder.tell,
-            request_cycle=self._request_cycle,
-        )
+        handle = self._handle()
         self._outcomes = Outcomes(handle, self._pod_version)
         self._event_handlers = EventHandlers(handle, options, self._outcomes)
         self._sender = Sender(transport, self._outcomes, self._outcomes.raw_objects, self.clock, options)
         self._logged_failures: set[Failure] = set()  #: failures of plugins that have been logged
-        self._faults = 0  #: failed cycles in a row
-        self._unchecked = 0  #: cycles since the state was last held against a recount
+        self._faults = self._unchecked = 0  #: failed cycles in a row; cycles since the state was last held against a recount
         self._guarded_until = -inf
         self._pace = pace
         self._following: list[Reflector[Any]] = []
@@ -136,6 +126,18 @@ class Scheduler:
         if keeper is not None:
             self.watch(keeper)
         self._adopt(policy)
+
+    def _handle(self) -> Handle:
+        return Handle(
+            cluster=self.cluster,
+            state=self._state,
+            sent_status=self._sent_status,
+            event_translation=self._event_translation,
+            clock=self.clock,
+            metrics=self.metrics,
+            tell=self.recorder.tell,
+            request_cycle=self._request_cycle,
+        )
 
     def adopt(self, policy: Policy) -> None:
         """Decide by this policy from the next cycle on."""
