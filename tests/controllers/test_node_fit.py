@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.kubernetes.daemonset import covers, fits
+from pumice.controllers.kubernetes.node_fit import covers, fits
 
 NODE = {"metadata": {"name": "n1", "labels": {"zone": "a", "cpus": "8"}}}
 

@@ -17,7 +17,8 @@ from pumice.cluster.apiserver import DeleteOptions, PatchRequest
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
-from pumice.live.controllers.loop import AT_ONCE, Controllers
+from pumice.live.controllers.loop import Controllers
+from pumice.live.controllers.object_writes import AT_ONCE
 from pumice.live.lifecycle import LostLead
 from tests.live.memory import MemoryServer
 from tests.live.virtual import VirtualClock, run as virtual

@@ -21,7 +21,7 @@ from pumice.controllers.admission import Settings as Rules
 from pumice.controllers.admission.webhooks import HOOKS, ClientConfig, configuration
 from pumice.live.clock import WallClock
 from pumice.live.webhooks import server
-from pumice.live.webhooks.server import RENEWED_S, VALID_DAYS, ClusterSecret
+from pumice.live.webhooks.served_certificates import RENEWED_S, VALID_DAYS, ClusterSecret
 from tests.live.fault_proxy import ODD_LISTS, SCRIPT, FaultProxy, Step
 from tests.live_controllers.scene import QUEUES, Scene, play, until
 from tests.webhooks.calling import CALLER, HOSTS, LISTER, allow_listing, prepare, review, served

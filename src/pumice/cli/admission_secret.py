@@ -18,7 +18,7 @@ from pumice.client.resolve_access import find
 from pumice.controllers.admission.webhooks import SERVICE, ClientConfig
 from pumice.live.clock import WallClock
 from pumice.live.log_format import set_up
-from pumice.live.webhooks.server import UNRENEWED_DAYS, ClusterSecret
+from pumice.live.webhooks.served_certificates import UNRENEWED_DAYS, ClusterSecret
 
 
 @click.command()

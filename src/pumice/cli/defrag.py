@@ -43,10 +43,7 @@ def _duration(context: click.Context, option: click.Parameter, text: str) -> Dur
 @click.option("--most", default=0, type=click.IntRange(0), help="Move at most so many pods. Default: any number.")
 @click.option("--minimum-run-time", default="5m", show_default=True, callback=_duration, help="Pods that have run for less are not moved.")
 @click.option(
-    "--maximum-lost-work",
-    default="0s",
-    callback=_duration,
-    help="Pods that would have to repeat more work are not moved, such as 30m.",
+    "--maximum-lost-work", default="0s", callback=_duration, help="Pods that would have to repeat more work are not moved, such as 30m."
 )
 @click.option("--protect-queue", "queues", multiple=True, metavar="QUEUE", help="Pods of this queue are not moved. May be repeated.")
 @click.option("--protect-namespace", "namespaces", multiple=True, metavar="NAME", help="Nor those of this namespace. May be repeated.")

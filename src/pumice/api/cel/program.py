@@ -16,14 +16,7 @@ from pumice.api.cel.functions import FUNCTIONS, METHODS
 from pumice.api.cel.library.operators import is_key
 from pumice.api.cel.library.text import pattern_of
 from pumice.api.cel.syntax import parse
-from pumice.api.cel.tree import (
-    Call,
-    Construct,
-    Items,
-    Literal,
-    Node,
-    names_in,
-)
+from pumice.api.cel.tree import Call, Construct, Items, Literal, Node, names_in
 from pumice.api.cel.values import BOOL, CelType
 
 CONVERSIONS = {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pumice.api import Object, spec_of, status_of
 from pumice.api.quantity import quantity
 from pumice.api.resource_quota import add, pod_requests
-from pumice.controllers.kubernetes.daemonset import fits
+from pumice.controllers.kubernetes.node_fit import fits
 
 Milli = dict[str, int]  #: by resource: the amount in thousandths
 Ports = frozenset[tuple[str, str, int]]  #: of the host: protocol, address and number

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from pumice.api import Key, Object, instant, kinds, name_of, namespace_of, rfc3339, spec_of, status_of
 from pumice.api.json_objects import condition, copied, created_at, field, is_true, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
-from pumice.controllers.kubernetes.daemonset import covers
+from pumice.controllers.kubernetes.node_fit import covers
 from pumice.controllers.kubernetes.owned_pods import phase
 from pumice.controllers.writes import Emit, Write, delete, patch, status_change
 

@@ -110,10 +110,7 @@ def page(seen: Comparison) -> str:
     rows = [(each.pod, each.theirs or "-", each.ours or "-", span(each.sooner_s), each.why) for each in shown]
     table = columns(("POD", "THEIRS", "OURS", "SOONER BY", "WHY IT WOULD WAIT"), rows)
     if seen.canary:
-        lines.insert(
-            0,
-            f"Pumice scheduled {seen.canary}: it placed {counted(seen.bound, 'pod')} and evicted {seen.evicted}. Of the rest:",
-        )
+        lines.insert(0, f"Pumice scheduled {seen.canary}: it placed {counted(seen.bound, 'pod')} and evicted {seen.evicted}. Of the rest:")
     return "\n".join([*lines, *(["", table] if rows else [])])
 
 

@@ -67,10 +67,7 @@ GATES: dict[str, tuple[str, str]] = {
     "WorkloadWithJob": (OFF, OFF),
 }
 #: alpha gates without their rules, by the releases in which they have none
-NOT_PROVIDED: dict[str, tuple[int, ...]] = {
-    "DRANodeAllocatableResources": (36,),
-    "GenericWorkload": (36,),
-}
+NOT_PROVIDED: dict[str, tuple[int, ...]] = {"DRANodeAllocatableResources": (36,), "GenericWorkload": (36,)}
 #: the alpha gates of which each lets upstream's newest allocator of devices choose
 ALLOCATOR = frozenset(["DRADerivedAttributes", "DRADeviceCompatibilityGroups", "DRAListTypeAttributes", "DRAOptionalNodeOperations"])
 #: all gates that device allocation asks about

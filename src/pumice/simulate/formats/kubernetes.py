@@ -110,9 +110,7 @@ def _group(group: PodGroup, priority: int, least: dict[str, Quantity]) -> PodGro
     """The PodGroup as it was when it came."""
     meta = Metadata(group.metadata.name, group.metadata.namespace, labels=group.metadata.labels, annotations=_annotations(group))
     spec = replace(
-        group.spec,
-        priority_class_name=class_name(priority) if priority else None,
-        min_resources=group.spec.min_resources or least,
+        group.spec, priority_class_name=class_name(priority) if priority else None, min_resources=group.spec.min_resources or least
     )
     return PodGroup(meta, spec, PodGroupStatus(phase="Pending"))
 

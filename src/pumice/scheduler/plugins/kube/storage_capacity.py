@@ -12,10 +12,7 @@ import numpy as np
 from pumice.api.storage import CSIDriver, PersistentVolumeClaim
 from pumice.scheduler.engine import Scores
 from pumice.scheduler.model import Cluster, Mask
-from pumice.scheduler.plugins.kube.volume_matching import (
-    class_of,
-    size_of,
-)
+from pumice.scheduler.plugins.kube.volume_matching import class_of, size_of
 
 
 def room(cluster: Cluster, claim: PersistentVolumeClaim) -> Scores | None:

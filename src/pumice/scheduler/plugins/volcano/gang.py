@@ -9,12 +9,7 @@ Where it is configured the action `giveback` runs last (actions/giveback.py).
 from typing import Any
 
 from pumice.scheduler.framework.decisions import GANG_READY
-from pumice.scheduler.framework.hook_answers import (
-    NOT_ENOUGH_PODS_OF_TASK,
-    NOT_ENOUGH_TASKS,
-    Refusal,
-    Vote,
-)
+from pumice.scheduler.framework.hook_answers import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH_TASKS, Refusal, Vote
 from pumice.scheduler.framework.job_status import fit_error, not_ready
 from pumice.scheduler.framework.moved_jobs import MovedJobs
 from pumice.scheduler.framework.plugin import Plugin
