@@ -309,7 +309,7 @@ def test_pods_that_came_and_went_while_the_watch_was_behind_are_made_again() -> 
 
 
 def test_under_a_role_without_patch_objects_are_updated_whole(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "pumice.live.controllers.loop")
+    caplog.set_level(logging.INFO, "pumice.live.controllers.object_writes")
 
     async def story(stage: Scene) -> None:
         limited = NoPatch(stage.client, "queues", "jobs", "podgroups")

@@ -100,9 +100,7 @@ class Scheduler:
         self.deciding_since: float | None = None  #: when the current cycle began; None between cycles
         now = self.clock.now
         self.recorder = recorder or EventRecorder(transport, options.component, wall=now, clock=now, busy=self._is_binding)
-        self._transport = transport
-        self._world = world
-        self._when_synced = when_synced
+        self._transport, self._world, self._when_synced = transport, world, when_synced
         self._state = SingleWriter(where)
         self._observer: Observer = CycleTiming(self.metrics)
         self._cycle_observers: list[CycleObserver] = []
