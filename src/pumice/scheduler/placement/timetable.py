@@ -7,8 +7,7 @@ thousands of pods run and thousands of jobs are promised room.
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from itertools import groupby
-from math import inf
+from math import inf, nextafter
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -51,12 +50,14 @@ class KeptPromises:
     """Promises to jobs of one pod, as columns. None of a job stands for one that is always looked at."""
 
     def __init__(self, promises: Sequence[Promise | None], width: int) -> None:
-        self.starts = np.array([0.0 if promise is None else promise.start for promise in promises])
-        self.rows = np.array([0 if promise is None else promise.usage[0][1] for promise in promises], np.intp)
+        #: until when other room would be better: until the start, and if it is not on the first node, at the start, too
+        self.until = np.zeros(len(promises))
         self.amounts: Table = np.zeros((width, len(promises)))
         for number, promise in enumerate(promises):
-            for column, _, amount in promise.usage if promise is not None else ():
-                self.amounts[column, number] = amount
+            if promise is not None:
+                self.until[number] = promise.start if promise.usage[0][1] == 0 else nextafter(promise.start, inf)
+                for column, _, amount in promise.usage:
+                    self.amounts[column, number] = amount
 
 
 class Timetable:
@@ -73,18 +74,16 @@ class Timetable:
         times, rows, amounts = (np.concatenate(each, axis=-1) for each in parts)
         order = np.lexsort((times, rows))
         times, rows = times[order], rows[order]
-        is_last = np.append((rows[1:] != rows[:-1]) | (times[1:] != times[:-1]), True)[: len(order)]  # of the changes at one instant
+        is_last = np.ones(len(order), bool)  # of the changes at one instant
+        is_last[:-1] = (rows[1:] != rows[:-1]) | (times[1:] != times[:-1])
         self._times, self._rows = times[is_last], rows[is_last]
-        self._index()
+        self._firsts = self._rows.searchsorted(np.arange(self._count + 1))  #: by row: its first entry
+        self._until: Vector = np.full_like(self._times, inf)  #: by entry: when the next one of its node follows
+        np.copyto(self._until[:-1], self._times[1:], where=self._times[1:] > self._now)
         sums = amounts[:, order].astype(np.int64).cumsum(axis=1)[:, is_last]  # over all nodes, one after the other
         before = sums[:, self._firsts[:-1] - 1]
         before[:, :1] = 0
         self._room: Table = idle[:, self._rows] + (sums - before[:, self._rows])  #: [r, entry], from the entry's instant on
-
-    def _index(self) -> None:
-        self._firsts = self._rows.searchsorted(np.arange(self._count + 1))  #: by row: its first entry
-        self._goes_on: Mask = self._times[1:] > self._now  #: by entry: whether the next one is of the same node
-        self._until: Vector = np.append(np.where(self._goes_on, self._times[1:], inf), inf)  #: by entry: when the next one follows
 
     def change(self, promise: Promise, length: float, sign: int) -> None:
         """Take the promised room (-1), or give it back (+1)."""
@@ -96,8 +95,8 @@ class Timetable:
 
     def _parts(self, promise: Promise, length: float) -> list[tuple[slice, int, float]]:
         """The entries at which a promise takes room, with resource and amount. As its rows are in order, entries stay where they are."""
-        spans = [(self._entries(row, promise.start, length), list(parts)) for row, parts in groupby(promise.usage, _row)]
-        return [(during, column, amount) for during, parts in spans for column, _, amount in parts]
+        spans = {row: self._entries(row, promise.start, length) for row in dict.fromkeys(map(_row, promise.usage))}
+        return [(spans[row], column, amount) for column, row, amount in promise.usage]
 
     def _with(self, promise: Promise, length: float) -> Table:
         """The room that there would be if a promise were given back."""
@@ -114,15 +113,15 @@ class Timetable:
 
     def _entry(self, row: int, time: float) -> int:
         """The entry of a node and an instant, which is put in if it is not there."""
-        first, after = int(self._firsts[row]), int(self._firsts[row + 1])
-        entry = first + int(self._times[first:after].searchsorted(time))
+        after = int(self._firsts[row + 1])
+        entry = bisect_left(self._times, time, int(self._firsts[row]), after)
         if entry == after or self._times[entry] != time:
-            self._times, self._rows, self._room = (
-                np.concatenate([old[..., :entry], old[..., entry - 1 : entry], old[..., entry:]], axis=-1)
-                for old in (self._times, self._rows, self._room)
+            self._times, self._rows, self._until, self._room = (
+                np.concatenate([old[..., :entry], old[..., entry - 1 :]], axis=-1)
+                for old in (self._times, self._rows, self._until, self._room)
             )
-            self._times[entry] = time
-            self._index()
+            self._times[entry] = self._until[entry - 1] = time
+            self._firsts[row + 1 :] += 1
         return entry
 
     @property
@@ -147,9 +146,9 @@ class Timetable:
         """A promise from the first instant at which there is room for all pods for that length of time; None if there never is. `own`: what
         was promised to these pods, as if that were given back."""
         room = self._with(own, length) if own is not None else self._room
+        if len(pod_sets) == 1:
+            return self._earliest_of(pod_sets[0], room, length)
         alone = [self._earliest_of(pod_set, room, length) for pod_set in pod_sets]
-        if len(alone) == 1:
-            return alone[0]
         starts = [promise.start for promise in alone if promise is not None]
         if len(starts) < len(alone):
             return None
@@ -164,22 +163,21 @@ class Timetable:
         """Which of these promises `earliest` would surely find again if their room were given back: at no instant before has any node room,
         nor at the same instant one that comes first. None if some node ever lacks room."""
         if not self.has_room:
-            return np.zeros(len(kept.starts), bool)
+            return np.zeros(len(kept.until), bool)
         order = self._times.argsort()
         times, most = self._times[order], np.maximum.accumulate(self._room[:, order], axis=1)  # by resource, on any node until then
-        last = np.where(kept.rows > 0, times.searchsorted(kept.starts, "right"), times.searchsorted(kept.starts)) - 1
-        found: Mask = np.any(most[:, last] + EPSILON < kept.amounts, axis=0)
+        found: Mask = np.logical_or.reduce(most[:, times.searchsorted(kept.until) - 1] + EPSILON < kept.amounts)
         return found
 
     def _earliest_of(self, pods: PodSet, room: Table, length: float) -> Promise | None:
         """The promise for equal pods. It comes from spans: times in which a node has room for one more of them, long enough to run."""
         needs = pods.needs
-        fits = pods.where[self._rows]
+        fits, has_next = pods.where[self._rows], self._until[:-1] < inf
         begins, ends, rows = [], [], []
         for copies in range(1, pods.copies + 1):
             for column, amount in needs:
-                fits &= room[column] + EPSILON >= copies * amount
-            goes_on = fits[1:] & fits[:-1] & self._goes_on
+                fits &= room[column] >= copies * amount - EPSILON
+            goes_on = fits[1:] & fits[:-1] & has_next
             is_first, is_last = fits.copy(), fits.copy()
             is_first[1:] ^= goes_on
             is_last[:-1] ^= goes_on
