@@ -1,5 +1,8 @@
 """Gangs whose placing was cut short: all their pods are there, some are placed, and those are fewer than the minimum."""
 
+from math import inf
+
+from pumice.api.times import instant_or
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import Job
 
@@ -14,4 +17,11 @@ def cut_short_at(job: Job) -> float | None:
     since = [task.placed_at for task in job.tasks.values() if task.status & PLACED and task.placed_at is not None]
     if len(since) < placed or any(task.created > min(since) for task in job.tasks.values()):
         return None
-    return max(since)
+    return None if _was_whole_after(max(since), job) else max(since)
+
+
+def _was_whole_after(last: float, job: Job) -> bool:
+    """Whether the gang was whole after its last bind, as its condition Scheduled tells: then it has lost pods. The condition of a gang that
+    was cut short has the time of the decision, which is before all binds."""
+    conditions = job.group.status.conditions if job.group is not None else None
+    return any(each.type == "Scheduled" and instant_or(each.last_transition_time, -inf) > last for each in conditions or ())
