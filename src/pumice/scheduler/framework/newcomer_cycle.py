@@ -2,7 +2,8 @@
 
 Nobody is evicted, and no other job has a turn. What is left of a cycle is whether plugins let each of them start (`Plugin.welcomes`), their
 order if there are several (`order_of_newcomer`), the best node by the evaluation that earlier sessions have left, and the phases of jobs
-that have changed. If anything is not that plain, a session decides. Both decide the same (`tests/properties/test_newcomers.py`).
+that have changed; where nobody waits at all, only these phases. If anything is not that plain, a session decides. Both decide the same
+(`tests/properties/test_newcomers.py`).
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ MOST = 32  #: newcomers at once: with more, a session costs little for each
 
 
 def place_newcomers(cluster: Cluster, policy: Policy, now: float, observer: Observer) -> Decisions | None:
-    """The decisions of a cycle that has only newcomers to place, which all find nodes. Else None, and nothing has changed."""
+    """The decisions of a cycle that has only newcomers to place, which all find nodes, or nobody. Else None, and nothing has changed."""
     newcomers = _newcomers(cluster) if policy.places_newcomers and sees_no_session(observer) else None
-    plugins = OpenPlugins.left(cluster, policy) if newcomers else None
-    if not newcomers or plugins is None:
+    plugins = OpenPlugins.left(cluster, policy) if newcomers is not None else None
+    if newcomers is None or plugins is None:
         return None
     if (others := plainly_changed(cluster)) is None:
         return None
@@ -109,7 +110,7 @@ def sees_no_session(observer: Observer) -> bool:
 
 
 def _newcomers(cluster: Cluster) -> list[Newcomer] | None:
-    """The jobs that wait, if all of them are newcomers: a single one, or several that have just come."""
+    """The jobs that wait, if all of them are newcomers: none, a single one, or several that have just come."""
     waiting = cluster.waiting
     if cluster.without_job or cluster.memory.get(PAST_EVICTIONS) or not cluster.not_enqueued.keys() <= waiting.keys():
         return None
