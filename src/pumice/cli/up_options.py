@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -57,14 +58,11 @@ def wanted(
     plugins_dir: str | None,
     kubernetes_version: str | None = None,
     feature_gates: str = "",
-    host: str,
-    port: int,
-    recover: bool,
     archive: Path | None,
-    record: str,
-    prometheus: str = "",
+    **others: Any,
 ) -> UpRequest:
-    """The request that the options make, with `usual_nodes` if neither they nor the files have any. Raises InputError."""
+    """The request that the options make, with `usual_nodes` if neither they nor the files have any. `others` are fields of the request.
+    Raises InputError."""
     begin = [read_cluster_file(path) for path in files]
     later = [read_cluster_file(submitted)] if submitted else []
     found = [text for file in (*begin, *later) for text in file.configurations]
@@ -84,13 +82,9 @@ def wanted(
         plugins_dir=str(Path(plugins_dir).resolve()) if plugins_dir else None,
         release=release,
         speed=0.0 if pause else speed,
-        host=host,
-        port=port,
         data=data,
-        recover=recover,
         archive=archive,
-        record=record,
-        prometheus=prometheus,
+        **others,
     )
 
 
