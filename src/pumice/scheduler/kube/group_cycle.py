@@ -65,7 +65,8 @@ class GroupCycle:
         finder, lifted = self._finders[profile], self._lift_nominations(entity)
         observer.begins(Stage.GROUP, entity)
         observer.begins(Stage.GROUP_ALGORITHM, entity)
-        results = GroupAttempt(self._session, finder, self._nominations, self._groups, self._memory, entity).run()
+        attempt = GroupAttempt(self._session, finder, self._nominations, self._groups, self._memory, entity).run
+        results = attempt()
         root = results[entity.root.uid].status
         outcome = _outcome(root)
         completed(entity.root, results, entity.members)
@@ -73,9 +74,7 @@ class GroupCycle:
         answer = PostFilterAnswer()
         if root.code is Code.UNSCHEDULABLE:
             release = self._profiles.release
-            filters = GroupPostFilters(
-                self._session, finder, self._nominations, self._preemption, self._groups, self._memory, entity, release
-            )
+            filters = GroupPostFilters(self._session, finder, self._nominations, self._preemption, self._groups, entity, release, attempt)
             _add(results, answer := filters.run(results))
         for task, row in lifted:
             self._nominations.add(task, row)

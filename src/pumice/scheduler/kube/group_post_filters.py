@@ -3,6 +3,8 @@
 The first plugin that makes room ends it, and so does one that says that nothing helps; otherwise the words of all plugins are put together.
 """
 
+from collections.abc import Callable
+
 from msgspec import Struct, field
 
 from pumice.scheduler.engine import Reason
@@ -11,8 +13,6 @@ from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.claims_given_back import FREED, ClaimsGivenBack, Conflict
 from pumice.scheduler.kube.find_node import NodeFinder
-from pumice.scheduler.kube.group_attempt import GroupAttempt
-from pumice.scheduler.kube.group_plans import PlacementMemory
 from pumice.scheduler.kube.group_preemption import GroupPreemption, GroupVerdict
 from pumice.scheduler.kube.group_results import Code, MemberResult, Results, Status
 from pumice.scheduler.kube.nominator import Nominator
@@ -39,9 +39,9 @@ class GroupPostFilters(Struct):
     nominations: Nominator
     preemption: Preemption
     groups: Groups
-    memory: PlacementMemory
     entity: GroupEntity
     release: Release
+    attempt: Callable[[], Results]  #: tries the group again
 
     def run(self, results: Results) -> PostFilterAnswer:
         observer, profile = self.session.observer, self.finder.profile.name
@@ -65,12 +65,7 @@ class GroupPostFilters(Struct):
         return PostFilterAnswer(text=", ".join(reasons)), Code.UNSCHEDULABLE
 
     def _preempt(self) -> GroupVerdict:
-        session, finder, entity = self.session, self.finder, self.entity
-
-        def attempt() -> Results:
-            return GroupAttempt(session, finder, self.nominations, self.groups, self.memory, entity).run()
-
-        preemption = GroupPreemption(session, finder, self.nominations, self.preemption, entity, attempt)
+        preemption = GroupPreemption(self.session, self.finder, self.nominations, self.preemption, self.entity, self.attempt)
         return preemption.run(never=self._never_preempts)
 
     @property
