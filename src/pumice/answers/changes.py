@@ -5,7 +5,7 @@ queues, and what runs ends or moves; changes to waiting pods are in `pod_changes
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from msgspec import Struct
@@ -85,9 +85,7 @@ class Uncordon(ClusterChange, frozen=True, tag="uncordon"):
     words: ClassVar[str] = "uncordon node {node}"
 
     def make(self, trial: TrialCluster) -> None:
-        wire = trial.cluster.nodes.wire[trial.cluster.nodes.rows[self.node]]
-        taints = [taint for taint in wire.spec.taints or () if taint.key != UNSCHEDULABLE]  # a controller removes it
-        trial.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=None, taints=taints or None)))
+        _untaint(trial, (self.node,), lambda taint: taint.key == UNSCHEDULABLE, unschedulable=None)  # a controller removes that taint
 
 
 class Recover(ClusterChange, frozen=True, tag="recover"):
@@ -97,9 +95,7 @@ class Recover(ClusterChange, frozen=True, tag="recover"):
     words: ClassVar[str] = "node {node} healthy again"
 
     def make(self, trial: TrialCluster) -> None:
-        (wire,) = _wires(trial, (self.node,))
-        taints = [taint for taint in wire.spec.taints or () if not is_of_condition(taint)]
-        trial.put("Node", replace(wire, spec=replace(wire.spec, taints=taints or None)))
+        _untaint(trial, (self.node,), is_of_condition)
 
 
 def is_of_condition(taint: Taint) -> bool:
@@ -117,9 +113,13 @@ class Untaint(ClusterChange, frozen=True, tag="untaint"):
         return f"remove the taint {', '.join(self.taints)} from {_nodes(self.nodes)}"
 
     def make(self, trial: TrialCluster) -> None:
-        for wire in _wires(trial, self.nodes):
-            taints = [taint for taint in wire.spec.taints or () if written(taint) not in self.taints]
-            trial.put("Node", replace(wire, spec=replace(wire.spec, taints=taints or None)))
+        _untaint(trial, self.nodes, lambda taint: written(taint) in self.taints)
+
+
+def _untaint(trial: TrialCluster, nodes: Iterable[str], goes: Callable[[Taint], bool], **spec: Any) -> None:
+    for wire in _wires(trial, nodes):
+        left = [taint for taint in wire.spec.taints or () if not goes(taint)]
+        trial.put("Node", replace(wire, spec=replace(wire.spec, taints=left or None, **spec)))
 
 
 class LabelNodes(ClusterChange, frozen=True, tag="label"):
