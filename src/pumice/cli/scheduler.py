@@ -39,7 +39,7 @@ from pumice.live.log_format import set_up
 from pumice.live.scheduler.canary_share import CanaryShare, share_of
 from pumice.live.scheduler.hash_ring import Ring, numbered
 from pumice.live.scheduler.options import Options, Sharding
-from pumice.live.scheduler.scheduler_replica import Beside, Replica, SchedulerSettings, WhileWaiting, nothing_beside, nothing_waiting
+from pumice.live.scheduler.scheduler_replica import Beside, Replica, SchedulerSettings, WhileWaiting
 from pumice.scheduler.config import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.feature_gates import DEFAULT as DEFAULT_RELEASE, GATES, MINORS
@@ -223,11 +223,11 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
     )
 
 
-def page_at(flags: Mapping[str, Any]) -> Beside:
+def page_at(flags: Mapping[str, Any]) -> Beside | None:
     """The page server. On loopback it serves this machine and kubectl port-forward, else users whose token may read. Raises InputError."""
     address = flags["page_address"]
     if not address:
-        return nothing_beside
+        return None
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal():
         raise InputError(f'"{address}" has no port; write 127.0.0.1:7480', where="--page-address")
@@ -244,11 +244,11 @@ def page_at(flags: Mapping[str, Any]) -> Beside:
     return lambda scheduler, client: PageServer(scheduler, address, readers=Readers(client), tls=tls, **past)
 
 
-def waiting_page_at(flags: Mapping[str, Any]) -> WhileWaiting:
+def waiting_page_at(flags: Mapping[str, Any]) -> WhileWaiting | None:
     """What is at the page's address while another replica leads."""
     address, namespace = flags["page_address"], lock_namespace(flags)
     if not address:
-        return nothing_waiting
+        return None
     from pumice.page.standby_page import WaitingPage, address_of
 
     return lambda client, leader: WaitingPage(address, leader, address_of(client, namespace))

@@ -1,4 +1,4 @@
-"""The world of a live scheduler: the measured usage of nodes, fetched in the background, and the extenders of another world.
+"""The world of a live scheduler: extenders over HTTP, and the measured usage of nodes, fetched in the background.
 
 The section `metrics:` of the configuration says where usage is measured; it is read before each round, so a reload takes effect. If a
 source fails the last measurements stay, and the engine ignores them once they are too old.
@@ -6,32 +6,25 @@ source fails the last measurements stay, and the engine ignores them once they a
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from pumice.api import duration
 from pumice.live.clock import Clock
+from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.usage_sources import UsageFailure, fetch
-from pumice.scheduler.framework.world import NOWHERE, ExtenderService, NodeUsage, World
+from pumice.scheduler.framework.world import NodeUsage
 
 INTERVAL_S = 30.0
 log = logging.getLogger(__name__)
 
 
-class LiveWorld:
-    """The measured usage of nodes. All else comes from the world `beyond`: extenders, and the usage of nodes without a measurement."""
-
-    acts = True
-
-    def __init__(self, clock: Clock, beyond: World = NOWHERE) -> None:
+class LiveWorld(HttpWorld):
+    def __init__(self, clock: Clock, on_failure: Callable[[str, str], object] = lambda name, why: None) -> None:
+        super().__init__(on_failure, acts=True)
         self._clock = clock
-        self._beyond = beyond
         self._usage: dict[str, NodeUsage] = {}
 
     def usage(self, node: str) -> NodeUsage | None:
-        return self._usage.get(node) or self._beyond.usage(node)
-
-    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> ExtenderService | None:
-        return self._beyond.extender(url, timeout_s, options)
+        return self._usage.get(node)
 
     def measured(self, found: dict[str, NodeUsage]) -> None:
         """Take over a round of measurements. Older ones stay while they count."""

@@ -57,17 +57,7 @@ log = logging.getLogger(__name__)
 SCRAPES_WAIT_S = 2.0  #: how long a scrape waits for the end of a cycle; after that, gauges of jobs and queues show their last values
 HUNG_S = 600.0  #: a cycle that takes longer than this counts as hung
 Beside = Callable[[Scheduler, Client], AbstractAsyncContextManager[object]]
-
-
-def nothing_beside(scheduler: Scheduler, client: Client) -> AbstractAsyncContextManager[object]:
-    return nullcontext()
-
-
 WhileWaiting = Callable[[Client, Callable[[], str]], AbstractAsyncContextManager[object]]
-
-
-def nothing_waiting(client: Client, leader: Callable[[], str]) -> AbstractAsyncContextManager[object]:
-    return nullcontext()
 
 
 def sizes_in_words(cluster: Cluster) -> str:
@@ -87,8 +77,8 @@ class SchedulerSettings(ReplicaSettings):
     dump_folder: str = ""  #: where SIGUSR1 and SIGUSR2 write the state; empty: nowhere
     record: str = ""  #: the folder of the black box; empty: none
     record_bytes: int = 256 << 20  #: the most that the black box may take
-    beside: Beside = nothing_beside  #: makes a context that is open for as long as the scheduler works
-    waiting: WhileWaiting = nothing_waiting  #: makes one that is open for as long as another replica leads; it is given who leads
+    beside: Beside | None = None  #: makes a context that is open for as long as the scheduler works
+    waiting: WhileWaiting | None = None  #: makes one that is open for as long as another replica leads; it is given who leads
 
 
 class Replica:
@@ -142,7 +132,8 @@ class Replica:
         election = self._election = Election(lease_client, LeaseCandidate(new_identity(), self._settings.lock, term))
         fenced = client.fenced(election.leading)
         async with AsyncExitStack() as waiting:
-            await waiting.enter_async_context(self._settings.waiting(lease_client, lambda: election.candidate.leader))
+            if self._settings.waiting is not None:
+                await waiting.enter_async_context(self._settings.waiting(lease_client, lambda: election.candidate.leader))
 
             async def work() -> None:
                 await waiting.aclose()
@@ -181,7 +172,7 @@ class Replica:
         settings, policy = self._settings, await self._by_the_rules_of(client, policy)
         call = asyncio.get_running_loop().call_soon_threadsafe
         garbage_collection.reads()
-        world = LiveWorld(self._clock, HttpWorld(lambda name, why: call(self._extender, name, why)))
+        world = LiveWorld(self._clock, lambda name, why: call(self._extender, name, why))
         scheduler = self._scheduler = Scheduler(
             client,
             policy,
@@ -210,7 +201,7 @@ class Replica:
             reloader = Reloader(Path(settings.conf_path), settings.load, self._adopt, self._refused, self._clock)
             work.append(reloader.run())
         try:
-            async with settings.beside(scheduler, client):
+            async with settings.beside(scheduler, client) if settings.beside is not None else nullcontext():
                 await first(*work)
         finally:
             self._metrics.leading.set(0, SCHEDULER)
