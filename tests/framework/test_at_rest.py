@@ -26,6 +26,7 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.lazy_heap import LazyHeap
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import NOW, cluster, node, pod, podgroup, priority_class, queue
+from tests.all_events import all_events
 from tests.calls import calls
 
 WITH_ACTIONS = """\
@@ -120,7 +121,7 @@ def test_of_a_cycle_that_changed_nothing_only_what_cannot_be_found_out_again_is_
     assert len(recalled.waiting) == len(first.waiting)
     said = [(each.task.key, each.message) for each in first.waiting], [(each.job.uid, each.condition) for each in first.groups]
     assert ([(e.task.key, e.message) for e in recalled.waiting], [(e.job.uid, e.condition) for e in recalled.groups]) == said
-    assert [(event.job.name, event.message) for event in recalled.all_events] == [(e.job.name, e.message) for e in first.all_events]
+    assert [(event.job.name, event.message) for event in all_events(recalled)] == [(e.job.name, e.message) for e in all_events(first)]
     assert cycle(made, POLICY, NOW + 3) is recalled
     made.check()
 

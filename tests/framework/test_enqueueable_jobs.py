@@ -16,6 +16,7 @@ from pumice.scheduler.model import INQUEUE, PENDING
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import NOW, cluster, node, pod, podgroup, queue
+from tests.all_events import all_events
 
 CONFIGURATION = """\
 actions: "enqueue, allocate"
@@ -87,7 +88,7 @@ def test_what_is_said_of_them_is_what_a_cycle_says_that_asks_for_each() -> None:
         each.remove("Pod", "default/a")
     said, expected = cycle(made, chosen, NOW + 3), cycle(other, replace(chosen, shortcuts=False), NOW + 3)
     assert not said.events
-    assert [(each.job.uid, each.message) for each in said.all_events] == [(each.job.uid, each.message) for each in expected.all_events]
+    assert [(each.job.uid, each.message) for each in all_events(said)] == [(each.job.uid, each.message) for each in all_events(expected)]
     assert [(each.job.uid, each.phase, each.condition) for each in said.groups] == [
         (each.job.uid, each.phase, each.condition) for each in expected.groups
     ]
@@ -137,7 +138,7 @@ def test_a_queue_that_is_not_open_lets_nobody_in(limit: str) -> None:
     made.remove("Pod", "default/b")
     decisions = cycle(made, chosen, NOW + 3)
     assert "six" not in looked_at(decisions)
-    assert [event.message for event in decisions.all_events] == ["queue default is Closed: it lets no job in until it is open"]
+    assert [event.message for event in all_events(decisions)] == ["queue default is Closed: it lets no job in until it is open"]
 
 
 def test_without_a_limit_each_is_asked_for() -> None:

@@ -27,6 +27,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
+from tests.all_events import all_events
 from tests.samples import times
 
 CONFIGURATION = """\
@@ -100,7 +101,7 @@ class Life:
 
 def said(decisions: Decisions, in_order: bool) -> dict[str, Any]:
     """All that a cycle says, in values of no cluster; its events in their order, or sorted."""
-    events = [(each.job.uid, each.type, each.reason, each.message) for each in decisions.all_events]
+    events = [(each.job.uid, each.type, each.reason, each.message) for each in all_events(decisions)]
     return {
         "binds": [(bind.task.key, bind.node) for bind in decisions.binds],
         "evictions": [(each.task.key, each.node, each.beneficiary, each.action) for each in decisions.evictions],

@@ -220,12 +220,6 @@ class Unsaid:
         its = ((outcome, [member for member in outcome.members if member.uid in uids]) for outcome in found)
         return [replace(outcome, members=members) for outcome, members in its if members]
 
-    @property
-    def events(self) -> list[GroupEvent]:
-        """The events of jobs that are not let in, by each cycle anew."""
-        uids = {job.uid for job in self.jobs if job.is_pending}
-        return [event for event in self._found.events if event.job.uid in uids] if uids else []
-
 
 class Conclusion(Struct, frozen=True):
     """The statuses of all jobs, and the other pods that wait."""
@@ -317,11 +311,6 @@ class Decisions(Struct):
     def tell(self, conclusion: Conclusion) -> None:
         """Take the statuses of jobs and the reasons of waiting pods from this conclusion."""
         self.conclusion, self.groups, self.waiting = conclusion, conclusion.groups(), conclusion.waiting()
-
-    @property
-    def all_events(self) -> list[GroupEvent]:
-        """The events with those of jobs at rest, which are found out now."""
-        return self.events if self.conclusion is None else [*self.events, *self.conclusion.at_rest.events]
 
     def of_those_looked_at(self) -> Decisions:
         """The decisions without the statuses of jobs at rest, of which nothing new is known."""
