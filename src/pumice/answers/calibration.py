@@ -103,7 +103,7 @@ class PlayedPast(Record):
         super().started(life, tasks, first=first)
         self.forecasts.started(life.uid, self.now)
 
-    def ended(self, life: Life, state: str) -> None:
-        super().ended(life, state)
+    def ended(self, life: Life) -> None:
+        super().ended(life)
         assert life.end is not None
         self.past.ended(life.work, life.work.run, self._origin + life.end)

@@ -16,7 +16,6 @@ RESOURCES = Amounts._fields
 SHORTEST_S = 10.0  #: shorter jobs count as this long in the bounded slowdown
 LONGEST = 10  #: how many of the longest waits are kept
 STATES = ("waiting", "running")  #: of jobs that are counted over time
-NOTHING = Amounts()
 MOST_CHANGES = 4096  #: changes of signals that are remembered
 
 Sink = Callable[[Row], None]
@@ -107,9 +106,9 @@ class Record:
         self.now = now
         self.series.advance(now)
 
-    def _change(self, life: Life, state: str, series: str = "", amounts: Amounts = NOTHING, sign: int = 1) -> None:
-        """Give the job another state, and increase a series by the amounts: in the signals of its queue and of the cluster."""
-        case = life.work.queue, life.state, state, series, amounts, sign
+    def _change(self, life: Life, state: str, *more: tuple[str, Amounts], sign: int = 1) -> None:
+        """Give the job another state, and increase series by these amounts: in the signals of its queue and of the cluster."""
+        case = life.work.queue, life.state, state, more, sign
         changes = self._changes.get(case)
         if changes is None:
             if len(self._changes) >= MOST_CHANGES:
@@ -118,12 +117,15 @@ class Record:
         Signal.change_each(changes, self.now)
         life.state = state
 
-    def _changed(self, queue: str, before: str, after: str, series: str, amounts: Amounts, sign: int) -> Iterator[tuple[Signal, float]]:
+    def _changed(
+        self, queue: str, before: str, after: str, more: tuple[tuple[str, Amounts], ...], sign: int
+    ) -> Iterator[tuple[Signal, float]]:
         states = [(state, "", by) for state, by in ((before, -1.0), (after, 1.0)) if state in STATES and before != after]
-        for name, resource, more in [*states, *((series, *each) for each in zip(RESOURCES, amounts, strict=True))]:
-            if more:
+        parts = [(series, name, sign * part) for series, amounts in more for name, part in zip(RESOURCES, amounts, strict=True)]
+        for name, resource, by in states + parts:
+            if by:
                 for key in (SeriesKey(name, resource, queue), SeriesKey(name, resource)):
-                    yield self.series.signal(key, self.now), more if name in STATES else sign * more
+                    yield self.series.signal(key, self.now), by
 
     def capacity(self, cluster: Cluster) -> None:
         for name, value in zip(RESOURCES, counted(cluster, cluster.nodes.total()), strict=True):
@@ -146,7 +148,7 @@ class Record:
                 values[work.queue] = SpilledValues(self._spill)
         self.gauges.came(work.queue, work.roles)
         life.state = ""
-        self._change(life, "waiting", "asked", life.total)
+        self._change(life, "waiting", ("asked", life.total))
         self._event((self.now, "submit", work.name, work.queue, "", life.pods, ""))
 
     def started(self, life: Life, tasks: Collection[Placed], *, first: bool) -> None:
@@ -155,13 +157,17 @@ class Record:
             wait = self.now - work.submit
             self.waits[work.queue].append(wait)
             self.longest.add(life, wait)
-        self._change(life, "running", "held", self._held(life, tasks))
+        self._change(life, "running", ("held", self._held(life, tasks)))
         self._on_nodes("start", life, tasks)
 
-    def stopped(self, life: Life, tasks: Collection[Placed], done: float, *, kept: float) -> None:
-        """Record that pods which ran for `done` seconds hold nothing more; the work of `kept` seconds is not lost."""
+    def stopped(self, life: Life, tasks: Collection[Placed], done: float, *, kept: float, ends: str = "") -> None:
+        """Record that pods which ran for `done` seconds hold nothing more; the work of `kept` seconds is not lost. `ends`: the state of
+        the job if it has ended with them."""
         amounts = self._held(life, tasks)
-        self._change(life, life.state, "held", amounts, -1)
+        if ends:
+            self._change(life, ends, ("held", amounts), ("asked", life.total), sign=-1)
+        else:
+            self._change(life, life.state, ("held", amounts), sign=-1)
         if not life.work.measured:
             return
         good, lost = self.goodput[life.work.queue], self.lost[life.work.queue]
@@ -195,15 +201,14 @@ class Record:
         if not life.runs:
             self._change(life, "waiting")
 
-    def ended(self, life: Life, state: str) -> None:
+    def ended(self, life: Life) -> None:
         work = life.work
-        self._change(life, state, "asked", life.total, -1)
         if work.measured:
             self.ended_last = self.now
             turnaround = self.now - work.submit
             self.turnarounds[work.queue].append(turnaround)
             self.slowdowns[work.queue].append(slowdown(life, turnaround))
-        self._event((self.now, "kill" if state == "killed" else "end", work.name, work.queue, "", life.pods, ""))
+        self._event((self.now, "kill" if life.state == "killed" else "end", work.name, work.queue, "", life.pods, ""))
         self._finish(life)
 
     def close(self, left: Iterable[Life]) -> None:

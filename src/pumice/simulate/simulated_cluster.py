@@ -249,10 +249,11 @@ class SimulatedCluster:
         life = run.life
         if not run.tasks:
             return
-        killed = self._allowed(life, run.length) < run.length
         life.unfinished -= len(run.tasks)
         life.runs.remove(run)
-        self.record.stopped(life, run.tasks.values(), self.now - run.began, kept=self.now - run.began)
+        ends = "" if life.unfinished else "killed" if self._allowed(life, run.length) < run.length else "done"
+        done = self.now - run.began
+        self.record.stopped(life, run.tasks.values(), done, kept=done, ends=ends)
         for task in run.tasks.values():
             task.ended = self._origin + self.now
         if life.unfinished:
@@ -262,7 +263,7 @@ class SimulatedCluster:
         life.end = self.now
         self._unfinished -= life.work.measured
         self._forget(life)
-        self.record.ended(life, "killed" if killed else "done")
+        self.record.ended(life)
 
     def _forget(self, life: Life) -> None:
         cluster, job = self.cluster, self.cluster.jobs.get(life.uid)

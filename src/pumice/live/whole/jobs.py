@@ -256,9 +256,10 @@ class WholeJobs:
             for pod in over:
                 pod.over = True
             life.unfinished -= len(over)
-            self._record.stopped(life, over, done, kept=done)
-            if not life.unfinished:
-                self._finish(life, "killed" if over[-1].killed else "done")
+            ends = "" if life.unfinished else "killed" if over[-1].killed else "done"
+            self._record.stopped(life, over, done, kept=done, ends=ends)
+            if ends:
+                self._finish(life)
 
     def _take_out(self, pods: list[JobPod]) -> None:
         for pod in pods:
@@ -268,7 +269,7 @@ class WholeJobs:
             if not run.tasks:
                 run.life.runs.remove(run)
 
-    def _finish(self, life: Life, state: str) -> None:
+    def _finish(self, life: Life) -> None:
         """End a job, and delete its pods and its PodGroup."""
         work = life.work
         life.end = self._now()
@@ -279,7 +280,7 @@ class WholeJobs:
                 self._store.delete("pods", pod.name, work.namespace, AT_ONCE)
         if work.is_grouped(self._grouped):
             self._store.delete("podgroups.scheduling.volcano.sh", object_name(work), work.namespace)
-        self._record.ended(life, state)
+        self._record.ended(life)
 
     def _evict(self, pod: JobPod, cause: EvictionCause) -> None:
         life = pod.life
