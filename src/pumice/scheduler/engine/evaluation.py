@@ -31,7 +31,8 @@ from pumice.scheduler.engine.view import Scores, View, all_of, any_of
 from pumice.scheduler.model import EPSILON, Mask, Rows, Task
 
 NOTHING = -np.inf
-FEW_ROWS = 8  #: so few rows are quicker to ask about one by one
+FEW_ROWS = 8  #: so few rows are quicker to score one by one
+FEW_RANKS = 32  #: so few are quicker to ask about one by one than all, if filters are asked, too
 FIT = "NodeResourcesFit"  #: kube-scheduler's name of the filter that refuses tasks that request too much
 
 T = TypeVar("T")
@@ -252,7 +253,7 @@ class Evaluation:
         call to call, so that only rows that have changed are asked about. Needs `lasts`."""
         log, levels = self.cluster.log, self._levels
         rows = log.rows_since(self._ranked) if levels is not None and self._ranked >= 0 else None
-        if rows is None or len(rows) > FEW_ROWS:
+        if rows is None or len(rows) > FEW_RANKS:
             self.refresh()
             self._ranks = self.totals(self.admitted & self.fits_idle)
         else:
