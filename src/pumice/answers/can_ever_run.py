@@ -64,7 +64,9 @@ def fits(cluster: Cluster, policy: Policy, now: float, subject: str, world: Worl
             promise(trial, job)
         waits = who_waits(cluster, found)
         if waits.tasks:
-            look(cluster, policy, now, waits, capture, alone=True, world=world)
+            seen = Look(waits, capture)
+            look(cluster, policy, now, seen, alone=True, world=world)
+            seen.forget()
     return bounds[0] if bounds else Fit(name)
 
 

@@ -69,6 +69,7 @@ def _why_here(cluster: Cluster, policy: Policy, now: float, world: World, name: 
     with TrialCluster(cluster) as trial:
         trial.move(task, status.PENDING, -1)
         rehearse_alone(cluster, policy, now, waiter(task.job, [task]), world, watcher)
+        watcher.forget()
     best = _best(watcher.table)
     where = f"on {node}" if len(placed) == 1 else f"{task.name}, one of its {len(placed)} pods, on {node}"
     return Why(name, "runs", text=f"{where}, {_compared(watcher.table, node, best)}", alternatives=tuple(best))

@@ -91,14 +91,11 @@ class Look(RehearsalObserver):
             self._capture(self)
 
 
-def look(
-    cluster: Cluster, policy: Policy, now: float, waiter: WaitingPart, capture: Capture, *, alone: bool, world: World = NOWHERE
-) -> Decisions:
-    """Rehearse a cycle, and let a `Look` watch it."""
-    observer = Look(waiter, capture)
+def look(cluster: Cluster, policy: Policy, now: float, observer: Look, *, alone: bool, world: World = NOWHERE) -> Decisions:
+    """Rehearse a cycle, and let a `Look` watch it, which its caller lets forget the session afterwards."""
     if not alone:
         return rehearse(cluster, policy, now, world, observer=observer)
-    return rehearse_alone(cluster, policy, now, waiter, world, observer)
+    return rehearse_alone(cluster, policy, now, observer.waiter, world, observer)
 
 
 def rehearse_alone(

@@ -72,6 +72,8 @@ def _elsewhere(cluster: Cluster, policy: Policy, now: float, world: World, task:
     with TrialCluster(cluster) as trial:
         trial.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=True)))
         trial.move(task, status.PENDING, -1)
-        decisions = rehearse_alone(cluster, policy, now, waiter(task.job, [task]), world, RehearsalObserver())
+        seen = RehearsalObserver()
+        decisions = rehearse_alone(cluster, policy, now, waiter(task.job, [task]), world, seen)
+        seen.forget()
         place = next((bind.node for bind in decisions.binds if bind.task is task), "")
     return "" if place == wire.metadata.name else place

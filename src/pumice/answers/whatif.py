@@ -208,6 +208,7 @@ class _Search:
         seen = RehearsalObserver()
         decisions = rehearse(self._cluster, self._policy, self._now, self._world, observer=seen)
         turns = {decisions.again_at, *(plugin.next_turn(seen.session) for plugin in seen.session.plugins.everyone)}
+        seen.forget()
         options = (self._option((Later(at),), at) for at in sorted(turns) if self._now < at < inf)
         return next(filter(None, options), None)
 

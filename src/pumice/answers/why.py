@@ -7,6 +7,8 @@ through as many cycles as it takes (`outcome_of_cycles.py`): it is advice only i
 holds it back next. What is printed is made in `answer_text.py`.
 """
 
+from contextlib import ExitStack
+
 from msgspec.structs import replace
 
 from pumice.answers import job_rank, pod_quota, pods_not_made
@@ -190,23 +192,24 @@ class AskedState:
             waits = who_waits(self._cluster, subject)
             if refused is not None and waits.job is None and not waits.tasks:
                 return pods_not_made.without_any(str(subject), refused)
-            return self._waits_with(subject, self._whole_gang(waits), refused)
+            with ExitStack() as over:
+                return self._waits_with(subject, self._whole_gang(waits), refused, over)
 
-    def _waits_with(self, subject: Subject, waits: WaitingPart, refused: Headline | None) -> Why:
+    def _waits_with(self, subject: Subject, waits: WaitingPart, refused: Headline | None, over: ExitStack) -> Why:
         name, blocked, fits = str(subject), list[Blocked](), list[Fit]()
 
         def capture(seen: Look) -> None:
             blocked.append(Blocked(seen, refused))
             fits.append(bounded(seen, name))
 
-        alone = self._look(waits, capture, alone=True)
+        alone = self._look(waits, capture, over, alone=True)
         if refused is not None or not starts(alone, waits):
             room = room_being_made(self._cluster, self._policy, alone, waits)
             headline = room or blocked[0].headline
             answered = _room(name, room) if room is not None else _blocked(name, blocked[0])
             return replace(answered, never=_never(fits, headline))
         seen: list[Look] = []
-        together = self._look(waits, seen.append, alone=False)
+        together = self._look(waits, seen.append, over, alone=False)
         if starts(together, waits):
             return _starts(name, together, waits)
         if (room := room_being_made(self._cluster, self._policy, together, waits)) is not None:
@@ -214,11 +217,15 @@ class AskedState:
         outranked = job_rank.headline(seen[0], together)
         if outranked is not None:
             return Why(name, "waits", outranked, chain=(job_rank.link(outranked),))
-        self._look(waits, capture, alone=False)
+        self._look(waits, capture, over, alone=False)
         return _blocked(name, blocked[-1])
 
-    def _look(self, waits: WaitingPart, capture: Capture, *, alone: bool) -> Decisions:
-        return look(self._cluster, self._policy, self._now, waits, capture, alone=alone, world=self._world)
+    def _look(self, waits: WaitingPart, capture: Capture, over: ExitStack, *, alone: bool) -> Decisions:
+        """Let `capture` see a rehearsed cycle, whose session is kept until `over` ends."""
+        seen = Look(waits, capture)
+        decisions = look(self._cluster, self._policy, self._now, seen, alone=alone, world=self._world)
+        over.callback(seen.forget)
+        return decisions
 
     # -- subjects that do not wait
 

@@ -49,7 +49,10 @@ class ObjectWrites:
             for write, outcome in zip(together, outcomes, strict=True):
                 if isinstance(outcome, BaseException):
                     self._tell_of(write, outcome)
-                    raise outcome
+                    try:
+                        raise outcome
+                    finally:
+                        del outcome, outcomes  # a frame that keeps its own failure would wait for the collector of garbage
 
     def _tell_of(self, write: Write, failure: BaseException) -> None:
         """Tell users in an event why an object cannot be created: a quota, a refused image, a name that is too long."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
+from weakref import proxy
 
 import numpy as np
 
@@ -236,10 +237,10 @@ class SharingView(View):
 
     def __init__(self, kept: SharedScores, table: Nodes, rows: Rows | slice | None = None) -> None:
         super().__init__(table, rows)
-        self._kept = kept
+        self._kept = proxy(kept)  #: which keeps this view: with a cycle, arrays of all nodes would wait for the collector of garbage
 
     def whatever_task(self, key: Hashable, ask: Callable[[View], Scores]) -> Scores:
-        found = self._kept.of(key, ask)
+        found: Scores = self._kept.of(key, ask)
         return found if self.rows is None else found[self.rows]
 
 

@@ -21,6 +21,8 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster, Task
 
+WHAT_IT_DID = ("before", "cluster", "evicted", "moves", "now", "past_evictions", "phases", "pretended")  #: attributes of a session
+
 
 def cycle(
     cluster: Cluster,
@@ -53,10 +55,13 @@ def cycle(
             session.run(action)
         decisions = session.close()
     assert decisions.conclusion is not None
-    if decisions.conclusion.at_rest.groups:  # else the session is not kept
-        decisions.conclusion.at_rest.find_out = partial(_look_at_each, cluster, policy, now, world, cluster.revision, session)
+    at_rest = decisions.conclusion.at_rest
+    if at_rest.groups:  # else the session is not kept
+        at_rest.find_out = partial(_look_at_each, cluster, policy, now, world, cluster.revision, session)
     remember(session, partial(_look_at_each, cluster, policy, now, world, cluster.revision))
     session.plugins.release()
+    if at_rest.groups:
+        session.forget_all_but(WHAT_IT_DID)
     return decisions
 
 
@@ -68,6 +73,10 @@ class RehearsalObserver(Observer):
     def begins(self, stage: Stage, subject: Any) -> None:
         if stage is Stage.SESSION:
             self.session = subject
+
+    def forget(self) -> None:
+        """Nobody asks about the session any more."""
+        self.session.forget_all_but(WHAT_IT_DID)
 
 
 class Unseen(RehearsalObserver):
@@ -109,7 +118,7 @@ class Rehearsal:
         seen = observer or Unseen()
         self.cluster.memory.pop(MEMORY, None)
         decisions = cycle(self.cluster, self._policy, now, self._world, queue, seen)
-        return decisions, seen.session.restore
+        return decisions, partial(_take_back, seen.session, is_over=observer is None)
 
 
 def rehearse(
@@ -122,8 +131,11 @@ def rehearse(
 ) -> Decisions:
     """What `cycle` would decide. Afterwards the cluster is as before."""
     with Rehearsal(cluster, policy, world) as rehearsal:
-        decisions, take_back = rehearsal.cycle(now, queue, observer or RehearsalObserver())
+        seen = observer or RehearsalObserver()
+        decisions, take_back = rehearsal.cycle(now, queue, seen)
         take_back()
+        if observer is None:
+            seen.forget()
     return decisions
 
 
@@ -135,8 +147,10 @@ def _look_at_each(cluster: Cluster, policy: Policy, now: float, world: World, re
         again = _taken_back(session) if is_same and session is not None else []
         if is_same and session is not None:
             cluster.memory[PAST_EVICTIONS] = session.past_evictions.entries
-        decisions, take_back = rehearsal.cycle(now, observer=EachLookedAt())
+        seen = EachLookedAt()
+        decisions, take_back = rehearsal.cycle(now, observer=seen)
         take_back()
+        seen.forget()
         for redo in again:
             redo()
     if is_same:
@@ -145,9 +159,15 @@ def _look_at_each(cluster: Cluster, policy: Policy, now: float, world: World, re
     return decisions
 
 
+def _take_back(session: Session, *, is_over: bool) -> None:
+    session.restore()
+    if is_over:
+        session.forget_all_but(WHAT_IT_DID)
+
+
 def _taken_back(session: Session) -> list[Callable[[], None]]:
     """Take back what a session has decided. The functions that are returned do it again."""
-    cluster, evicted = session.cluster, [eviction.task for eviction in session.decisions.evictions]
+    cluster, evicted = session.cluster, session.evicted
     cluster.clock = session.now
     flags = [partial(_flag, task, task.deleting, task.disrupted) for task in evicted]
     moves = [partial(cluster.move, task, task.status, task.node, evicted=task.evicted) for task in session.moves]

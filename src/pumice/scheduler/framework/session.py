@@ -63,6 +63,7 @@ class Session(Questions):
         observer.begins(Stage.SESSION, self)
         self.decisions = Decisions()
         self.undecided: list[Operation] = []
+        self.evicted: list[Task] = []  #: at the end
         self.before = StateJournal(cluster)  #: whatever the session changes but places, as it was
         self.pretended = StateJournal(cluster)  #: what lasts only while actions run
         self.moves: dict[Task, Operation] = {}  #: by task: its first move
@@ -101,14 +102,20 @@ class Session(Questions):
             if operation.task.uid not in bound:
                 self.undo(operation)
         self.undecided.clear()
-        for eviction in self.decisions.evictions:
-            self.cluster.forget_eviction(eviction.task)
+        self.evicted = [eviction.task for eviction in self.decisions.evictions]
+        for task in self.evicted:
+            self.cluster.forget_eviction(task)
         if self.job_classes is not None:
             self.job_classes.close(self)
         else:
             self.cluster.memory.pop(KINDS, None)
         keep_evaluations(self, self._evaluations)
         self.cluster.forget_changes()
+
+    def forget_all_but(self, names: Iterable[str]) -> None:
+        """Keep only these attributes: nobody asks about the session any more. The rest refers back to it, and would wait for the collector
+        of garbage, with arrays of all nodes."""
+        self.__dict__ = {name: vars(self)[name] for name in names}
 
     def restore(self) -> None:
         """Put everything back as it was before the session, without calling plugins: nothing was decided."""

@@ -170,17 +170,17 @@ def _in_order(tree: Object) -> Object:
 def from_fields(fields: Any) -> set[Path]:
     """The paths that a `fieldsV1` names."""
     paths: set[Path] = set()
-
-    def walk(place: Any, path: Path) -> None:
-        children = place if isinstance(place, dict) else {}
-        if path and (not children or "." in children):
-            paths.add(path)
-        for step, inner in children.items():
-            if step != ".":
-                walk(inner, (*path, step))
-
-    walk(fields, ())
+    _walk(fields, (), paths)
     return paths
+
+
+def _walk(place: Any, path: Path, paths: set[Path]) -> None:
+    children = place if isinstance(place, dict) else {}
+    if path and (not children or "." in children):
+        paths.add(path)
+    for step, inner in children.items():
+        if step != ".":
+            _walk(inner, (*path, step), paths)
 
 
 def shown(path: Path) -> str:

@@ -55,6 +55,8 @@ class ExistingPods(Index):
                 by_value.setdefault(value, {})[task.uid] = task
             else:
                 del by_value[value][task.uid]
+                if not by_value[value]:
+                    del by_value[value]
         leaving = terminating(task)
         for group in self._register.meaning(task):
             if not (group.living and leaving):
