@@ -67,6 +67,14 @@ def test_who_is_near_follows_those_who_come_to_nodes_new_and_old_with_the_label_
     assert counts.near(ZONE, made.nodes).tolist() == [3, 0, 3]
 
 
+def test_values_of_labels_that_no_pod_has_any_more_are_not_kept() -> None:
+    made = cluster(*zoned(a=""), app("x", "0", "a"), app("y", "1", "a"))
+    index = made.index(existing_pods.ExistingPods)
+    index.counts(existing_pods.CountedPods((PodScope((Requirement("app", "In", ("0",)),), None),)))
+    made.remove("Pod", "default/x")
+    assert {key: [*by_value] for key, by_value in index._by_label.items()} == {"app": ["1"]}
+
+
 def test_a_group_that_no_label_can_be_in_is_empty() -> None:
     made = cluster(*zoned(a=""), app("x", "0", "a"))
     nobody = existing_pods.CountedPods((PodScope((Requirement("app", "In", ()),), None),))
