@@ -61,11 +61,11 @@ class Line:
             own = kept.get(job.uid)
             if own is not None and self.shortcuts and sure.holds(number):
                 continue
-            promise = timetable.earliest(self.pod_sets(job), length, own)
+            pod_sets = self.pod_sets(job)
+            promise = timetable.earliest(pod_sets, length) if own is None else timetable.better(own, pod_sets, length)
             if promise == own:
                 continue
             if own is not None:
-                timetable.change(own, length, 1)
                 del kept[job.uid]
                 sure.outdated, self.settled = True, False
             if promise is None or (promise.start <= self.now and not self._has_quota(job, next(iter(job.pending.values())))):

@@ -4,6 +4,7 @@ Each needs only room, and plugins do nothing but order them and say that they wa
 (`waiters.py`). If anything is not that plain, a session decides. Both decide the same (`tests/properties/test_plain_line.py`).
 """
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from pumice.scheduler.engine import Evaluation
@@ -151,7 +152,9 @@ class PlainLine(Line):
         """Why the others wait. `first`: the first job that did not fit."""
         if first is None:
             return []
-        behind = [member for member in self._waiters.members if member.job is not first.job]
+        behind = self._waiters.members.copy()
+        if first.job.pending:
+            del behind[bisect_left(behind, first.member)]
         for member in behind[:1]:
             self.notes.refused_by_queue[member.tasks[0].uid] = f"It waits behind {first.job.name}"
         groups = [first.member] if first.job.pending else [], behind

@@ -89,22 +89,27 @@ class Timetable:
         """Take the promised room (-1), or give it back (+1)."""
         if sign < 0:
             insort(self._less, promise.start)
+        self._add(self._parts(promise, length), sign)
+
+    def better(self, own: Promise, pod_sets: list[PodSet], length: float) -> Promise | None:
+        """Give a promise back, and find the earliest one for its pods. If that is the same, everything is as before."""
+        parts = self._parts(own, length)
+        before, self._room = self._room, self._room.copy()
+        self._add(parts, 1)
+        found = self.earliest(pod_sets, length)
+        if found == own:
+            self._room = before
+        return found
+
+    def _add(self, parts: list[tuple[slice, int, float]], sign: int) -> None:
         self._free.clear()
-        for during, column, amount in self._parts(promise, length):
+        for during, column, amount in parts:
             self._room[column, during] += sign * amount
 
     def _parts(self, promise: Promise, length: float) -> list[tuple[slice, int, float]]:
         """The entries at which a promise takes room, with resource and amount. As its rows are in order, entries stay where they are."""
         spans = {row: self._entries(row, promise.start, length) for row in dict.fromkeys(map(_row, promise.usage))}
         return [(spans[row], column, amount) for column, row, amount in promise.usage]
-
-    def _with(self, promise: Promise, length: float) -> Table:
-        """The room that there would be if a promise were given back."""
-        parts = self._parts(promise, length)
-        room = self._room.copy()
-        for during, column, amount in parts:
-            room[column, during] += amount
-        return room
 
     def _entries(self, row: int, start: float, length: float) -> slice:
         """The entries of a node from an instant on for a length of time."""
@@ -133,27 +138,25 @@ class Timetable:
         """The room that is free from now on for the whole length of time."""
         drops = bisect_left(self._less, self._now + length)
         if drops not in self._free:
-            self._free[drops] = self._least(self._room, self._now, length)
+            self._free[drops] = self._least(self._now, length)
         return self._free[drops].copy()
 
-    def _least(self, room: Table, start: float, length: float) -> Table:
+    def _least(self, start: float, length: float) -> Table:
         """The room that is free on each node from an instant on for the whole length of time."""
         during = ((self._times <= start) | (self._times < start + length)) & (self._until > start)
-        least: Table = np.minimum.reduceat(np.where(during, room, inf), self._firsts[:-1], axis=1)
+        least: Table = np.minimum.reduceat(np.where(during, self._room, inf), self._firsts[:-1], axis=1)
         return least
 
-    def earliest(self, pod_sets: list[PodSet], length: float, own: Promise | None = None) -> Promise | None:
-        """A promise from the first instant at which there is room for all pods for that length of time; None if there never is. `own`: what
-        was promised to these pods, as if that were given back."""
-        room = self._with(own, length) if own is not None else self._room
+    def earliest(self, pod_sets: list[PodSet], length: float) -> Promise | None:
+        """A promise from the first instant at which there is room for all pods for that length of time; None if there never is."""
         if len(pod_sets) == 1:
-            return self._earliest_of(pod_sets[0], room, length)
-        alone = [self._earliest_of(pod_set, room, length) for pod_set in pod_sets]
+            return self._earliest_of(pod_sets[0], length)
+        alone = [self._earliest_of(pod_set, length) for pod_set in pod_sets]
         starts = [promise.start for promise in alone if promise is not None]
         if len(starts) < len(alone):
             return None
         for time in np.unique(self._times[self._times >= max(starts, default=self._now)]).tolist():
-            usage = places(self._least(room, time, length), pod_sets)
+            usage = places(self._least(time, length), pod_sets)
             if usage is not None:
                 rows, columns = np.nonzero(usage.T)
                 return Promise(time, tuple(zip(columns.tolist(), rows.tolist(), usage[columns, rows].tolist(), strict=True)))
@@ -169,14 +172,14 @@ class Timetable:
         found: Mask = np.logical_or.reduce(most[:, times.searchsorted(kept.until) - 1] + EPSILON < kept.amounts)
         return found
 
-    def _earliest_of(self, pods: PodSet, room: Table, length: float) -> Promise | None:
+    def _earliest_of(self, pods: PodSet, length: float) -> Promise | None:
         """The promise for equal pods. It comes from spans: times in which a node has room for one more of them, long enough to run."""
         needs = pods.needs
         fits, has_next = pods.where[self._rows], self._until[:-1] < inf
         begins, ends, rows = [], [], []
         for copies in range(1, pods.copies + 1):
             for column, amount in needs:
-                fits &= room[column] >= copies * amount - EPSILON
+                fits &= self._room[column] >= copies * amount - EPSILON
             goes_on = fits[1:] & fits[:-1] & has_next
             is_first, is_last = fits.copy(), fits.copy()
             is_first[1:] ^= goes_on
@@ -188,7 +191,8 @@ class Timetable:
                 break
             if pods.copies == 1:
                 entry = firsts[self._times[firsts].argmin()]
-                return Promise(float(self._times[entry]), tuple((column, int(self._rows[entry]), amount) for column, amount in needs))
+                node = int(self._rows[entry])
+                return Promise(float(self._times[entry]), tuple([(column, node, amount) for column, amount in needs]))
             begins.append(self._times[firsts])
             ends.append(self._until[lasts])
             rows.append(self._rows[firsts])
@@ -210,15 +214,12 @@ class Timetable:
 
 def _changes(promised: Sequence[tuple[Promise, float]], width: int) -> tuple[Vector, Rows, Table]:
     """What promises with the lengths of their runs take and give back: when, on which rows, and how much [r, change]."""
-    parts = [part for promise, _ in promised for part in promise.usage]
-    columns, rows, amounts = zip(*parts, strict=True) if parts else ((), (), ())
-    counts = [len(promise.usage) for promise, _ in promised]
-    begins = np.array([promise.start for promise, _ in promised]).repeat(counts)
-    ends = np.array([promise.start + length for promise, length in promised]).repeat(counts)
+    parts = [(promise.start, promise.start + length, *part) for promise, length in promised for part in promise.usage]
+    begins, ends, columns, rows, amounts = np.array(parts, float).reshape(-1, 5).T
     ending = np.flatnonzero(ends < inf)
     table = np.zeros((width, len(parts)))
-    table[np.array(columns, np.intp), np.arange(len(parts))] = amounts
-    row = np.array(rows, np.intp)
+    table[columns.astype(np.intp), np.arange(len(parts))] = amounts
+    row = rows.astype(np.intp)
     return np.concatenate([begins, ends[ending]]), np.concatenate([row, row[ending]]), np.concatenate([-table, table[:, ending]], axis=1)
 
 
