@@ -1,4 +1,8 @@
-"""Gangs whose placing was cut short: all their pods are there, some are placed, and those are fewer than the minimum."""
+"""Gangs whose placing was cut short: all their pods are there, some are placed, and those are fewer than the minimum.
+
+Pods of a gang get their nodes together, so this happens only between binds: the scheduler ended or lost its lease, or binds failed. A
+gang that ran and then lost pods is a different case: its waiting pods were created after the others had got their nodes.
+"""
 
 from math import inf
 

@@ -1,11 +1,6 @@
 """A PodGroup and its tasks: the unit that is queued, admitted, and started together or not at all.
 
 Counts and sums follow every move of a task; `Cluster` calls `enter` and `remove`.
-
-Gangs whose placing was cut short: some of their pods have nodes, and the others have waited since before these got theirs.
-
-Pods of a gang get their nodes together, so this happens only between binds: the scheduler ended or lost its lease, or binds failed. A
-gang that ran and then lost pods is a different case: its waiting pods were created after the others had got their nodes.
 """
 
 from __future__ import annotations
