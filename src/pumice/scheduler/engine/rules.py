@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct
 
+from pumice.scheduler.engine.normalize_score import to_hundred
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model import Mask, NDArray, Nodes, Task, Template
 
@@ -159,7 +160,7 @@ class Scorer(Rule):
 
     def normalize(self, scores: Scores) -> Scores:
         """The scores of the candidates, brought to scale. Called if `normalizes`."""
-        raise NotImplementedError
+        return to_hundred(scores)
 
     normalizes = False
     relative = False  #: a node's score depends on which nodes are the other candidates: the scorer sees only candidates

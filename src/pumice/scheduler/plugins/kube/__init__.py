@@ -10,9 +10,16 @@ from typing import Any
 from msgspec import Struct
 
 from pumice.api.strict_decoding import Args
-from pumice.scheduler.engine import Filter, Scorer
+from pumice.scheduler.engine import Filter, Rule, Scorer
 from pumice.scheduler.framework.cluster_events import EventKind, QueueingHint
 from pumice.scheduler.model import Cluster
+
+
+class ClusterRule(Rule):
+    """A rule that reads more of the cluster than its nodes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
 
 
 class KubePlugin(Struct, frozen=True):

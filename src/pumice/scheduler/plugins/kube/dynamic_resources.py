@@ -18,11 +18,11 @@ from pumice.api.pod import ClaimCharge
 from pumice.api.problems import Path, Problems, check_duration
 from pumice.api.strict_decoding import Args
 from pumice.api.structs import encode
-from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Scores, View, to_hundred
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, unless_gone
 from pumice.scheduler.model import Cluster, Mask, Nodes, Task, Template
 from pumice.scheduler.model.pod_request import is_pod_level
-from pumice.scheduler.plugins.kube import KubePlugin
+from pumice.scheduler.plugins.kube import ClusterRule, KubePlugin
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
 from pumice.scheduler.plugins.kube.devices.charges import ALONE, CHARGES, uncovered
 from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, named_claims, shareable_claims
@@ -53,11 +53,8 @@ def wants_devices(cluster: Cluster, task: Task) -> bool:
     return bool(task.claims) or (bool(cluster.of("DeviceClass")) and bool(cluster.index(AssumedDevices).served(task)))
 
 
-class _OfClaims(Rule):
+class _OfClaims(ClusterRule):
     name = NAME
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
 
     def key(self, task: Task) -> Hashable:
         """What tells the pod's claims apart: the spec of a claim that is made for the pod, the key of any other."""
@@ -287,9 +284,6 @@ class EarlierAlternatives(_OfClaims, Scorer):
             return 0.0
         chosen = {pick.asked.key: pick.asked.alternative for pick in picks}
         return float(sum(ALTERNATIVES - number for number in chosen.values() if number is not None))
-
-    def normalize(self, scores: Scores) -> Scores:
-        return to_hundred(scores)
 
 
 class DynamicResourcesArgs(Args, frozen=True):

@@ -12,7 +12,7 @@ from msgspec import Struct
 from pumice.api.pod import PodSpec
 from pumice.scheduler.engine import MAX_SCORE, Reach, Scorer, Scores, View
 from pumice.scheduler.model import Cluster, Rows, Task
-from pumice.scheduler.plugins.kube import KubePlugin
+from pumice.scheduler.plugins.kube import ClusterRule, KubePlugin
 
 MEBIBYTE = 1024.0 * 1024
 LEAST, MOST_PER_IMAGE = 23 * MEBIBYTE, 1000 * MEBIBYTE
@@ -54,13 +54,10 @@ def stored_images(cluster: Cluster) -> dict[str, Stored]:
     return found
 
 
-class ImageLocality(Scorer):
+class ImageLocality(ClusterRule, Scorer):
     name = "ImageLocality"
     reach = Reach.STATIC
     reads_amounts = False
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
 
     def prepare(self, task: Task) -> Any:
         stored = stored_images(self.cluster)

@@ -15,7 +15,7 @@ from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import ABSENT, Cluster, Mask, Nodes, Task, Template
-from pumice.scheduler.plugins.kube import KubePlugin
+from pumice.scheduler.plugins.kube import ClusterRule, KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_affinity_terms import ExistingTerms, PodTerms, TermRole
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts, shown_per_node
@@ -38,15 +38,12 @@ def _near(counts: PodCounts, key: str, table: Nodes, counted_rows: Mask | None =
     return shown_per_node(counts.per_domain(np.where(counted_rows, codes, np.int32(ABSENT)), len(values)), codes)
 
 
-class _OfTerms:
+class _OfTerms(ClusterRule):
     """What the filter and the scorer have in common: both read the terms of the pod and those of existing pods."""
 
     name = "InterPodAffinity"
     reach = Reach.CLUSTER
     reads_amounts = False
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
 
     def key(self, task: Task) -> Hashable:
         return self.cluster.index(ExistingTerms).pod_key(task) if self.cluster.with_pod_affinity else None

@@ -12,7 +12,7 @@ from pumice.api.pod import NodeAffinity, NodeSelector, NodeSelectorTerm, PodSpec
 from pumice.api.problems import Path, Problems, qualified_name_fault
 from pumice.api.selectors import OPERATORS, Requirement
 from pumice.api.strict_decoding import Args
-from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View, to_hundred
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, allows
 from pumice.scheduler.model import Cluster, Mask, Nodes, Task
 from pumice.scheduler.plugins.kube import KubePlugin
@@ -148,9 +148,6 @@ class NodeAffinityScorer(Scorer):
         for term in terms:
             total += term_matches(term.preference, nodes.table) * term.weight
         return nodes.of(total)  # type: ignore[return-value]
-
-    def normalize(self, scores: Scores) -> Scores:
-        return to_hundred(scores)
 
 
 class NodeAffinityArgs(Args, frozen=True):

@@ -8,20 +8,17 @@ from typing import Any
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import Cluster, Index, Mask, Task
-from pumice.scheduler.plugins.kube import KubePlugin
+from pumice.scheduler.plugins.kube import ClusterRule, KubePlugin
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 
 ANY_ADDRESS = "0.0.0.0"
 REFUSAL = Reason("node(s) didn't have free ports for the requested pod ports")
 
 
-class NodePorts(Filter):
+class NodePorts(ClusterRule, Filter):
     name = "NodePorts"
     reach = Reach.NODE
     reads_amounts = False
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
 
     def prepare(self, task: Task) -> Any:
         return sorted(task.template.host_ports) or None

@@ -15,7 +15,7 @@ from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, unless_gone
 from pumice.scheduler.model import Cluster, Mask, Task
-from pumice.scheduler.plugins.kube import KubePlugin
+from pumice.scheduler.plugins.kube import ClusterRule, KubePlugin
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import Assumed, AssumedVolumes
 from pumice.scheduler.plugins.kube.requested_to_capacity_ratio import RequestedToCapacityRatio, ShapePoint, check_shape
 from pumice.scheduler.plugins.kube.storage_capacity import UsedStorage, room, roomy
@@ -63,14 +63,11 @@ def _unusable(cluster: Cluster, task: Task, use: ClaimUse, claim: PersistentVolu
     return None
 
 
-class _OfClaims(Filter):
+class _OfClaims(ClusterRule, Filter):
     name = "VolumeBinding"
     reads_amounts = False
     reports_all = True
     key, tells_apart = staticmethod(pod_key), staticmethod(has_claims)
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
 
 
 class BoundVolumes(_OfClaims):

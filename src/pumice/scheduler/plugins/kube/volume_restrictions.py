@@ -11,7 +11,7 @@ from msgspec import Struct
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import Cluster, Task
-from pumice.scheduler.plugins.kube import KubePlugin
+from pumice.scheduler.plugins.kube import ClusterRule, KubePlugin
 from pumice.scheduler.plugins.kube.indexes.volume_uses import ExclusiveDisk, VolumeUses, disks_of
 from pumice.scheduler.plugins.kube.volume_matching import claim_of, has_claims, missing, named_uses, pod_key, uses_claim
 
@@ -24,13 +24,10 @@ class _Wanted(Struct, frozen=True):
     exclusive: list[str]  #: keys of claims with the access mode ReadWriteOncePod
 
 
-class VolumeRestrictions(Filter):
+class VolumeRestrictions(ClusterRule, Filter):
     name = "VolumeRestrictions"
     reach = Reach.CLUSTER
     reads_amounts = False
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
 
     key, tells_apart = staticmethod(pod_key), staticmethod(has_claims)
 

@@ -12,7 +12,7 @@ from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import ABSENT, Cluster, Task
-from pumice.scheduler.plugins.kube import KubePlugin
+from pumice.scheduler.plugins.kube import ClusterRule, KubePlugin
 from pumice.scheduler.plugins.kube.volume_matching import (
     claim_of,
     class_name,
@@ -31,13 +31,10 @@ CURRENT = {OLD_ZONE_LABEL: ZONE_LABEL, OLD_REGION_LABEL: REGION_LABEL}  #: from 
 ZONE_KEYS = (*CURRENT, *CURRENT.values())
 
 
-class VolumeZone(Filter):
+class VolumeZone(ClusterRule, Filter):
     name = "VolumeZone"
     reach = Reach.STATIC
     reads_amounts = False
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
 
     key, tells_apart = staticmethod(pod_key), staticmethod(has_claims)
 
