@@ -126,7 +126,7 @@ class Cluster(KeptSums):
                 for usage in self.past_usage.values():
                     usage.ends(task, self.clock)
             task.job = None
-        job.clear()
+        job.clear(self.dimensions.width)
         self.waiting.pop(job.uid, None)
         del self.jobs[job.uid]
 

@@ -113,20 +113,19 @@ class Job:
         self.namespace = one_text(uid.partition("/")[0])
         self.read(group, dimensions)  # before vectors are made: it may make all vectors longer
         self.queue: Queue | None = None
-        self.holding: Sum = no_sum(dimensions.width)  #: requests of tasks in status.HELD; replaced, never changed
-        self.clear()
+        self.clear(dimensions.width)
         self.promises = NO_PROMISES
         self.priority = 0
         self.waiting_since: float | None = None  #: time of the first cycle whose action enqueue saw it
 
-    def clear(self) -> None:
-        """Forget all tasks."""
+    def clear(self, width: int) -> None:
+        """Forget all tasks. `width`: the length of its vectors."""
         self.tasks: dict[str, Task] = {}
         self.pending = self.tasks  #: the Pending tasks; as long as all are Pending the same dictionary
         self.pending_best_effort = 0  #: number of Pending tasks that request nothing
         self.counts = NO_COUNTS  #: number of tasks by status, without those in `pending`
         self.ready_count = 0  #: number of tasks that hold a node or have succeeded
-        self.holding = no_sum(self.width)
+        self.holding: Sum = no_sum(width)  #: requests of tasks in status.HELD; replaced, never changed
 
     def read(self, group: PodGroup | None, dimensions: Dimensions) -> None:
         """Take over a PodGroup."""
