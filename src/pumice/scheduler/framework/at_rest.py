@@ -29,6 +29,7 @@ BLOCK = 20_000  #: so many comparisons of a job with a node at once: their numbe
 MANY = 2.0**40  #: so many pods fit into room without a bound
 MOST_PODS = np.iinfo(np.int32).max  #: whoever asks for more pods at once has no more hope
 NOBODY: list[Member] = []  #: one for all slots that are free
+SLOTS = 64  #: for so many classes there is room from the beginning
 FEW_KINDS = 500  #: of so few classes is not forgotten what was made of their templates
 
 
@@ -38,17 +39,17 @@ class Needs:
     def __init__(self, width: int) -> None:
         self.slots: dict[Hashable, int] = {}
         #: by slot: the jobs of the class; empty if the slot is free. The lists are replaced, not changed: decisions keep them
-        self.members: list[list[Member]] = []
+        self.members: list[list[Member]] = [NOBODY] * SLOTS
         #: of each resource the least that one of its pods requests; of jobs outside what they ask for to be let in, without pods
-        self.amounts: Table = np.zeros((width, 0))
-        self.pods = np.zeros(0, np.int32)  #: pods of each job that may be placed
-        self.waiting = np.zeros(0, np.int32)  #: pods of each job that wait
-        self.least = np.zeros(0, np.int32)  #: pods of each job that must find a node at once
-        self.taking = np.zeros(0, np.int32)  #: pods of each job for which others may be evicted
-        self.ready = np.zeros(0, bool)  #: whether each job has its minimum
-        self.holds = np.zeros(0, bool)  #: whether the job has pods that do not wait
-        self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
-        self.outside = np.zeros(0, bool)  #: whether the jobs were not let in when they asked
+        self.amounts: Table = np.zeros((width, SLOTS))
+        self.pods = np.zeros(SLOTS, np.int32)  #: pods of each job that may be placed
+        self.waiting = np.zeros(SLOTS, np.int32)  #: pods of each job that wait
+        self.least = np.zeros(SLOTS, np.int32)  #: pods of each job that must find a node at once
+        self.taking = np.zeros(SLOTS, np.int32)  #: pods of each job for which others may be evicted
+        self.ready = np.zeros(SLOTS, bool)  #: whether each job has its minimum
+        self.holds = np.zeros(SLOTS, bool)  #: whether the job has pods that do not wait
+        self.restless = np.zeros(SLOTS, bool)  #: whether the jobs are always looked at
+        self.outside = np.zeros(SLOTS, bool)  #: whether the jobs were not let in when they asked
         self._free: list[int] = []  #: slots that are free again
         self._unused = 0  #: from here on no slot was ever used
         self._unread: set[int] = set()  #: slots of classes that have come in the present session: most of them go in it, too
@@ -87,7 +88,7 @@ class Needs:
 
     def _grow(self) -> None:
         before = len(self.pods)
-        more = max(64, before // 8)
+        more = max(SLOTS, before // 8)
         self.amounts = np.pad(self.amounts, ((0, 0), (0, more)))
         counts = self.pods, self.waiting, self.taking, self.least
         self.pods, self.waiting, self.taking, self.least = (np.pad(each, (0, more)) for each in counts)

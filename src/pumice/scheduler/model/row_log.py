@@ -52,4 +52,5 @@ class RowLog(list[RowChange]):
         first = position - self._begin
         if not self.tells_rows or first < -len(self._earlier):
             return None
-        return {change[0] for change in self[max(first, 0) :]}.union(self._earlier[first:] if first < 0 else ())
+        rows = {change[0] for change in (self[first:] if first > 0 else self)}
+        return rows.union(self._earlier[first:]) if first < 0 else rows

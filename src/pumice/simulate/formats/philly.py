@@ -5,6 +5,7 @@ A job with more GPUs than a node has is a gang of pods that take all GPUs of a n
 
 from collections import Counter
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from pumice.api import InputError
@@ -38,6 +39,7 @@ def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
     return Workload(Path(path).name, in_order(jobs), cluster, began=began, left_out=left_out)
 
 
+@lru_cache(maxsize=4096)
 def _roles(gpus: int, most: int) -> tuple[Role, ...]:
     whole, rest = divmod(gpus, most)
     parts = [(whole, most)] * bool(whole) + [(1, rest)] * bool(rest)
