@@ -161,6 +161,12 @@ def test_a_gang_that_cannot_start_is_told_how_many_are_missing_and_why() -> None
     )
 
 
+def test_the_reason_names_the_oldest_pod_that_was_refused_in_whatever_order_pods_came() -> None:
+    big = [pod(name).gang("a").cpu(9).created(f"2026-01-01T10:00:0{age}Z") for age, name in enumerate(("c", "b"))]
+    said = {condition(outcome(cluster(node("n").cpu(2), podgroup("a").admitted(), made), *TIERS), "a") for made in (big, big[::-1])}
+    assert [message.rpartition(". Origin")[2][:12] for _, _, message in said] == [" reason is c"]
+
+
 def test_pods_that_no_node_takes_are_those_that_are_missing() -> None:
     tasks = [*pod("a").gang("a").cpu(1).times(2), pod("a-big-0").gang("a").cpu(9), pod("a-big-1").gang("a").cpu(9)]
     _, _, message = condition(outcome(cluster(node("n").cpu(2), podgroup("a", 3).admitted(), tasks), *TIERS), "a")

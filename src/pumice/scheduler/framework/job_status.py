@@ -108,7 +108,8 @@ def fit_error(session: SessionNotes, job: Job) -> str:
     if job.uid in session.not_admitted:
         text += f"{NOT_LET_IN}{session.not_admitted[job.uid]}"
     errors = session.fit_errors
-    origin = next((task for task in job.tasks.values() if task.uid in errors), None) if errors else None
+    refused = [job.tasks[uid] for uid in errors.keys() & job.tasks.keys()] if errors else ()
+    origin = min(refused, key=lambda task: (task.created, task.uid), default=None)
     if origin is not None and not job.is_ready:
         text += f". Origin reason is {session.name_of(origin)}: {session.fit_errors[origin.uid]}"
     return text
