@@ -62,6 +62,7 @@ class Kubelets:
         self._on_node: dict[str, dict[Key, _Held]] = {}  #: by node: the pods that take up room on it
         self._ready: deque[tuple[str, Key]] = deque()  #: storage and key of the objects to look at
         self._queued: set[tuple[str, Key]] = set()
+        self._writing: Object | None = None  #: the status that is written just now: what follows from it is known here
         self._addresses = Addresses(POD_NETWORK, (status_of(pod).get("podIP") or "" for pod in self._store.all("pods")))
         for storage in ("nodes", "pods"):
             for obj in self._store.all(storage):
@@ -69,6 +70,8 @@ class Kubelets:
         self._store.storage.listen(self._on_write, "pods", "nodes")
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
+        if self._writing is not None and event.object["status"] is self._writing:
+            return
         if storage == "nodes" or event.object["spec"].get("nodeName"):
             self._look_soon(storage, Key(*event.key))
 
@@ -207,9 +210,16 @@ class Kubelets:
             self._end(key, held)
             return
         assert isinstance(status, dict)
+        self._writing = status
         written = self._write(key, pod, status)
-        if held.phase == next_stage.RUNNING and next_stage.phase_of(written) == next_stage.RUNNING:
+        self._writing = None
+        phase = next_stage.phase_of(written)
+        if phase != held.phase:
+            self._enter(key, written, held, phase)
+        elif phase == next_stage.RUNNING:
             self._plan(key, written, held, self._clock.now())
+        if held.due is not None:
+            self._look_soon("pods", key)
 
     def _end(self, key: Key, held: _Held) -> None:
         with suppress(StatusError):  # the pod was deleted already
