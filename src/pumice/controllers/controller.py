@@ -140,13 +140,20 @@ KeysOf = Callable[[ObjectChange, Lister], Iterable[Hashable]]
 
 
 class Among:
-    """A function to keys of objects of one kind: nobody asks it while there are none. With `owners`, nor about a change that concerns no
-    owners."""
+    """A function to keys of objects of one kind: nobody asks it while there are none, or none that `counts`. With `owners`, nor about a
+    change that concerns no owners."""
 
-    def __init__(self, kind: str, keys_of: KeysOf, *, owners: bool = False) -> None:
-        self.kind = kind
-        self.owners = owners
+    def __init__(self, kind: str, keys_of: KeysOf, *, owners: bool = False, counts: Callable[[Object], bool] | None = None) -> None:
+        self._kind = kind
+        self._owners = owners
+        self._counts = counts
         self._keys_of = keys_of
+
+    def is_asked(self, lister: Lister, concerns_owners: bool) -> bool:
+        """Whether it is asked about such changes now."""
+        if not lister.has_any(self._kind) or (self._owners and not concerns_owners):
+            return False
+        return self._counts is None or any(map(self._counts, lister.all(self._kind)))
 
     def __call__(self, change: ObjectChange, lister: Lister) -> Iterable[Hashable]:
         return self._keys_of(change, lister)

@@ -72,7 +72,7 @@ class KeyQueue:
             (controller, keys_of)
             for each in dict.fromkeys((kind, EVERY))
             for controller, keys_of in self._watchers.get(each, ())
-            if type(keys_of) is not Among or (lister.has_any(keys_of.kind) and (concerns_owners or not keys_of.owners))
+            if not isinstance(keys_of, Among) or keys_of.is_asked(lister, concerns_owners)
         ]
 
     def add(self, controller: Controller, key: Hashable) -> None:

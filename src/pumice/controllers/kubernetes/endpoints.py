@@ -27,7 +27,7 @@ class ServiceEndpoints:
     def __init__(self) -> None:
         self.watches: dict[str, KeysOf] = {
             kinds.SERVICE: itself,
-            kinds.POD: Among(kinds.SERVICE, _services_over),
+            kinds.POD: Among(kinds.SERVICE, _services_over, counts=_selects_any),
             ENDPOINTS: itself,
             SLICE: _service_of,
         }
@@ -51,13 +51,15 @@ class ServiceEndpoints:
 
 def _services_over(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """The services whose endpoints a change of a pod may change."""
-    selecting = (each for each in lister.all(kinds.SERVICE, namespace_of(change.object)) if spec_of(each).get("selector"))
-    first = next(selecting, None)
-    if first is None or (change.old is not None and change.new is not None and _facts(change.old) == _facts(change.new)):
+    if change.old is not None and change.new is not None and _facts(change.old) == _facts(change.new):
         return
-    for service in (first, *selecting):
-        if any(_selects(spec_of(service)["selector"], state) for state in change.states):
+    for service in lister.all(kinds.SERVICE, namespace_of(change.object)):
+        if _selects_any(service) and any(_selects(spec_of(service)["selector"], state) for state in change.states):
             yield key_of(service)
+
+
+def _selects_any(service: Object) -> bool:
+    return bool(spec_of(service).get("selector"))
 
 
 def _service_of(change: ObjectChange, lister: Lister) -> Iterable[Key]:
