@@ -161,10 +161,10 @@ class WholeJobs:
         for eviction in decisions.evictions:
             self._causes[eviction.task.uid] = eviction
         starting = {pod.life.number for bind in decisions.binds if (pod := self._of(bind.task)) is not None}
-        for waiting in decisions.of_those_looked_at().waiting:
-            pod = self._of(waiting.task)
+        for word in decisions.conclusion.last_words() if decisions.conclusion is not None else ():
+            pod = self._of(word.task)
             if pod is not None and pod.life.start is None and pod.life.number not in starting:
-                pod.life.reason = waiting.message
+                pod.life.reason = word.message
 
     def _of(self, task: Task) -> JobPod | None:
         return self._pods.get((task.namespace, task.name))

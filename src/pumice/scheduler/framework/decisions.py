@@ -273,6 +273,11 @@ class Conclusion(Struct, frozen=True):
         made = [waiting for member, outcome in self._by_age() for waiting in outcome.waiting(member)]
         return [*self.refused, *made, *self.stranded]
 
+    def last_words(self) -> list[Waiting]:
+        """Why the last of the waiting pods of each job waits, but for jobs at rest; and why those pods wait that `waiting` has besides."""
+        words = [outcome.last_word(member) for outcome in self.outcomes if outcome.pods for member in outcome.members]
+        return [*self.refused, *(word for word in words if word is not None), *self.stranded]
+
     def last_word(self, job: Job) -> Waiting | None:
         """Why the last of the job's waiting pods waits; None if no pod of the job waits, or if the job was at rest."""
         for outcome in self.outcomes:
