@@ -26,6 +26,12 @@ class Run(Generic[P]):
         self.began = began
         self.length = length
 
+    def take_out(self, uid: str) -> None:
+        """Take a pod out; without pods it is no run of the job any more."""
+        del self.tasks[uid]
+        if not self.tasks:
+            self.life.runs.remove(self)
+
 
 class Life:
     """One job from its submission to its end."""
@@ -83,7 +89,13 @@ class Life:
             index -= role.count
         raise IndexError(index)
 
-    def kept(self, run: Run[Any], now: float) -> float:
-        """Seconds of the run's work that an eviction now does not undo."""
-        every = self.work.checkpoint
-        return (now - run.began) // every * every if every else 0.0
+    def interrupt(self, run: Run[Any], uid: str, now: float) -> tuple[float, float]:
+        """End a pod's run by an eviction, which undoes the work since the last checkpoint. Returns for how many seconds it has run, and how
+        many of these are not lost."""
+        run.take_out(uid)
+        done, every = now - run.began, self.work.checkpoint
+        kept = done // every * every if every else 0.0
+        self.left[uid] = run.length - kept
+        self.lost += done - kept
+        self.evictions += 1
+        return done, kept

@@ -290,17 +290,9 @@ class SimulatedCluster:
         self.at(self.now + leaves_s, Rank.GONE, self._gone, (life, victims))
 
     def _interrupt(self, life: Life, task: Task) -> None:
-        """End the work of a pod now. Its work since the last checkpoint is lost."""
         run = life.run_of(task.uid)
         assert run is not None
-        done = self.now - run.began
-        del run.tasks[task.uid]
-        if not run.tasks:
-            life.runs.remove(run)
-        kept = life.kept(run, self.now)
-        life.left[task.uid] = run.length - kept
-        life.lost += done - kept
-        life.evictions += 1
+        done, kept = life.interrupt(run, task.uid, self.now)
         self.record.stopped(life, [task], done, kept=kept)
         if task.status != status.RELEASING:
             self.cluster.move(task, status.RELEASING, task.node)

@@ -252,22 +252,14 @@ class WholeJobs:
             by_run.setdefault(pod.run, []).append(pod)
         for run, over in by_run.items():
             life, done = run.life, self._now() - run.began
-            self._take_out(over)
             for pod in over:
-                pod.over = True
+                run.take_out(pod.identity)
+                pod.run, pod.over = None, True
             life.unfinished -= len(over)
             ends = "" if life.unfinished else "killed" if over[-1].killed else "done"
             self._record.stopped(life, over, done, kept=done, ends=ends)
             if ends:
                 self._finish(life)
-
-    def _take_out(self, pods: list[JobPod]) -> None:
-        for pod in pods:
-            run, pod.run = pod.run, None
-            assert run is not None
-            del run.tasks[pod.identity]
-            if not run.tasks:
-                run.life.runs.remove(run)
 
     def _finish(self, life: Life) -> None:
         """End a job, and delete its pods and its PodGroup."""
@@ -291,15 +283,10 @@ class WholeJobs:
         self._record.evicted(life, victims, cause.action, cause.beneficiary)
 
     def _interrupt(self, pod: JobPod, leaving: Leaving) -> None:
-        """End the run of an evicted pod. Work that was not saved is lost."""
-        run, life, now = pod.run, pod.life, self._now()
-        assert run is not None
-        done, kept = now - run.began, life.kept(run, now)
-        self._take_out([pod])
-        pod.leaving = leaving
-        life.left[pod.identity] = run.length - kept
-        life.lost += done - kept
-        life.evictions += 1
+        assert pod.run is not None
+        life = pod.life
+        done, kept = life.interrupt(pod.run, pod.identity, self._now())
+        pod.run, pod.leaving = None, leaving
         self._record.stopped(life, [pod], done, kept=kept)
         there = self._store.storage.get("pods", pod.key)
         if there is None:
