@@ -40,6 +40,11 @@ class Metadata(Wire, frozen=True):
         return self.uid or f"{self.namespace or 'default'}-{self.name}"
 
     @property
+    def key(self) -> str:
+        """The name by which the object is kept: "namespace/name", or the name of an object that has no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
     def created(self) -> float:
         """The creation time in seconds since 1970; 0 if it is absent or not a valid time."""
         return instant_or(self.creation_timestamp, 0.0)

@@ -213,7 +213,7 @@ class EventHandlers:
         meta = item.metadata
         generation = meta.generation if kind == NATIVE_POD_GROUP else None  # the condition that is written says which one it is about
         item = replace(item, metadata=replace(meta, resource_version=None, generation=generation))
-        key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        key = meta.key
         before = self._cluster.of(kind).get(key)
         if before == item:
             return Urgency.NOTHING

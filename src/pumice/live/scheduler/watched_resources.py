@@ -81,7 +81,7 @@ class RawObjects:
     def keep_raw(self, raw: bytes) -> None:
         """Keep an object as the server sent it, in a watch or in the answer to a write."""
         meta = _metadata_of.decode(raw).metadata
-        self.keep(f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name, meta, slim(raw))
+        self.keep(meta.key, meta, slim(raw))
 
     def forget(self, key: str) -> None:
         self._objects.pop(key, None)

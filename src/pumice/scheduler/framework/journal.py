@@ -200,4 +200,4 @@ def _name_of(item: Wire) -> str:
     if isinstance(item, Pod):
         return key_of(item)
     meta: Metadata = item.metadata  # type: ignore[attr-defined]
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+    return meta.key

@@ -74,8 +74,7 @@ class Cluster(KeptSums):
             case _ if kind == "Node":
                 self._put_node(item)
             case _:
-                meta = item.metadata  # type: ignore[attr-defined]
-                name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+                name = item.metadata.key  # type: ignore[attr-defined]
                 self.objects.setdefault(kind, {})[name] = item
                 self.versions[kind] = self.versions.get(kind, 0) + 1
                 if kind == "PriorityClass":
