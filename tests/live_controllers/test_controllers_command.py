@@ -82,6 +82,10 @@ def test_a_replica_leads_works_is_measured_and_hands_over(tmp_path: Path) -> Non
             )
             assert 'pumice_controllers_objects{kind="Queue.scheduling.volcano.sh"} 1\n' in measured
             assert {"pumice_controllers_waiting 0", "pumice_events_dropped 0"} <= set(measured.splitlines())
+            of_process = dict(line.split() for line in measured.splitlines() if line.startswith("process_"))
+            assert 0 < float(of_process["process_open_fds"]) < float(of_process["process_max_fds"])
+            assert 1e6 < float(of_process["process_resident_memory_bytes"]) < float(of_process["process_virtual_memory_bytes"])
+            assert of_process.keys() >= {"process_cpu_seconds_total", "process_start_time_seconds"}
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
             assert lease()["spec"]["holderIdentity"] == "", "a successor need not wait"

@@ -2,7 +2,7 @@
 
 /healthz, /livez   the event loop answers, this replica has not lost its lead, and its cycles end
 /readyz            this replica waits for the lead, or it leads and has read the cluster; of the scheduler: and the first queues are there
-/metrics           the metrics in Prometheus' text format
+/metrics           the metrics in Prometheus' text format: of the program, and of its process
 /debug/pod         of the scheduler: all that is remembered of one pod (live/scheduler/debug_pod.py)
 /debug/state       the state as a file for `pumice cycle -f`, to requests from this machine only: it holds the pods of all users
 """
@@ -14,8 +14,10 @@ from typing import Protocol
 from pumice.http.listener import Handler, Listener
 from pumice.http.messages import Request, Response
 from pumice.http.metrics import CONTENT_TYPE
+from pumice.http.process_metrics import ProcessMetrics
 
 Routes = dict[str, Handler]
+_process = ProcessMetrics()
 
 
 class Probed(Protocol):
@@ -60,7 +62,7 @@ def insights(status: SchedulerStatus) -> Routes:
 
 
 def _page(text: str) -> Response:
-    return Response(text.encode(), content_type=CONTENT_TYPE)
+    return Response((text + _process.page()).encode(), content_type=CONTENT_TYPE)
 
 
 def listeners(metrics_address: str, measured: Routes, healthz_address: str, probed: Routes, tls: ssl.SSLContext | None) -> list[Listener]:

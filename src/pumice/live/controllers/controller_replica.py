@@ -86,7 +86,8 @@ class ControllerReplica:
 
     async def _control(self, client: Client, identity: str = "") -> None:
         async with Prober(self._clock) as reach:
-            controllers = self._controllers = Controllers(client, chosen_controllers(self._settings, reach), self._clock)
+            chosen = chosen_controllers(self._settings, reach)
+            controllers = self._controllers = Controllers(client, chosen, self._clock, made=self._metrics.note_made)
             self._metrics.leading.set(1, CONTROLLERS)
             if identity:
                 lock = self._settings.lock

@@ -24,7 +24,7 @@ from pumice.controllers.retries import Retries
 from pumice.controllers.work_queue import KeyQueue, QueuedKey
 from pumice.live.cache_sync import synced
 from pumice.live.clock import Clock, WallClock
-from pumice.live.controllers.object_writes import LOGGED_AT, ObjectWrites
+from pumice.live.controllers.object_writes import LOGGED_AT, Made, ObjectWrites, ignored
 from pumice.live.fault_log import FirstOfMany
 from pumice.live.lifecycle import LostLead, first
 from pumice.live.object_cache import ObjectCache, whole
@@ -51,6 +51,7 @@ class Controllers:
         pace: Pace = DEFAULT_PACE,
         width: int = WIDTH,
         sync_timeout_s: float = SYNC_TIMEOUT_S,
+        made: Made = ignored,
     ) -> None:
         self.clock: Clock = clock or WallClock()
         self.synced = asyncio.Event()
@@ -60,7 +61,7 @@ class Controllers:
         self._transport = transport
         self._queue = KeyQueue(controllers)
         self._failures = Retries(self._queue)
-        self._writes = ObjectWrites(transport, self.cache, self.recorder, self.clock)
+        self._writes = ObjectWrites(transport, self.cache, self.recorder, self.clock, made)
         single = [each for controller in controllers if isinstance(controller, Consults) for each in controller.consults]
         self._following = followed(transport, self.cache, {**scopes(kinds_for(controllers)), **single_scopes(single)}, pace)
         self._stirred = asyncio.Event()

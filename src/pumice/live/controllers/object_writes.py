@@ -8,7 +8,7 @@ sent whole. A 403 alone proves nothing: an API server that has just started know
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count, groupby
 
 from pumice.api import Object, key_of, name_of, namespace_of, rfc3339, uid_of
@@ -27,14 +27,21 @@ from pumice.live.watch_scopes import LABELLED, RESOURCES
 log = logging.getLogger(__name__)
 BACKOFF = Backoff()
 LOGGED_AT = 6  #: so many failures in a row, which take 1.5 s, are told if the server could not do what was asked
+Made = Callable[[Object, ObjectCache], None]
 AT_ONCE = 50  #: the most writes of one key that are under way, so that the other keys' writes do not wait behind thousands
+
+
+def ignored(made: Object, cache: ObjectCache) -> None:
+    """For who need not know what was created."""
 
 
 class ObjectWrites:
     """Sends the writes of controllers. Raises KubeError for a write that was not carried out."""
 
-    def __init__(self, transport: Transport, cache: ObjectCache, recorder: EventRecorder, clock: Clock) -> None:
+    def __init__(self, transport: Transport, cache: ObjectCache, recorder: EventRecorder, clock: Clock, made: Made = ignored) -> None:
+        """`made` gets each object that was created."""
         self._transport = transport
+        self._made = made
         self._cache = cache
         self._recorder = recorder
         self._clock = clock
@@ -81,12 +88,14 @@ class ObjectWrites:
         kind = kind_of(subject)
         resource = RESOURCES[kind]
         try:
-            answer = await self._transport.create(resource, subject, namespace_of(subject), repeatable=True)
+            answer, tell = await self._transport.create(resource, subject, namespace_of(subject), repeatable=True), self._made
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
-            answer = await self._transport.get(resource, ObjectRef(name_of(subject), namespace_of(subject)))
-        self._cache.answered(kind, whole(as_dict(answer), resource))
+            answer, tell = await self._transport.get(resource, ObjectRef(name_of(subject), namespace_of(subject))), ignored
+        found = whole(as_dict(answer), resource)
+        self._cache.answered(kind, found)
+        tell(found, self._cache)
 
     async def _patch(self, write: Patch) -> None:
         known = self._cache.get(write.kind, write.namespace, write.name)
