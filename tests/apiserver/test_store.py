@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pumice.api import rfc3339
 from pumice.api.field_selectors import parse_field_selector
 from pumice.api.selectors import parse_selector
 from pumice.cluster.apiserver import (
@@ -291,6 +292,21 @@ def test_events_are_kept_for_an_hour_after_they_were_last_written() -> None:
     clock.now += 1800
     expiry.sweep()
     assert list(made.all("events")) == []
+
+
+def test_events_that_an_earlier_server_left_are_not_kept_for_another_hour() -> None:
+    clock = Clock()
+    made = store(clock)
+    involved = {"kind": "Pod", "name": "p", "namespace": "default"}
+    for name, seconds in (("again", 1800), ("once", 0), ("ahead", 10**6)):
+        told = {"lastTimestamp": rfc3339(clock.now + seconds)}
+        made.create("events", {"metadata": {"name": name}, "involvedObject": involved, **told}, "default")
+    clock.now += 1800
+    expiry = EventExpiry(made)
+    for left in (["again", "ahead"], []):
+        clock.now += 1800
+        expiry.sweep()
+        assert [event["metadata"]["name"] for event in made.all("events")] == left
 
 
 def test_events_that_are_written_faster_than_one_sweep_deletes_are_deleted_by_more_of_them() -> None:

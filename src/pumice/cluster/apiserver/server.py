@@ -22,12 +22,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import yaml
 
 from pumice import garbage_collection
-from pumice.api import InputError
+from pumice.api import InputError, Object, key_of
+from pumice.api.times import instant_or
 from pumice.client import certificates
 from pumice.client.certificates import Authority
 from pumice.cluster.apiserver.admission.attributes import AdmissionRule, UserInfo
@@ -42,7 +44,7 @@ from pumice.cluster.apiserver.storage.group_commit import GroupCommit
 from pumice.cluster.apiserver.storage.in_memory import Storage
 from pumice.cluster.apiserver.storage.journal import GAP, FileJournal
 from pumice.cluster.apiserver.storage.journal_files import JournalError
-from pumice.cluster.apiserver.storage.watch import Key, WatchEvent
+from pumice.cluster.apiserver.storage.watch import WatchEvent
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.streams.remote import Containers, NoContainers
 from pumice.http.messages import Request, Response, Stream
@@ -62,9 +64,8 @@ class EventExpiry:
     def __init__(self, store: Store, ttl_s: float = EVENT_TTL_S) -> None:
         self._store = store
         self._ttl_s = ttl_s
-        self._written: OrderedDict[Key, float] = OrderedDict()  #: oldest first
-        for obj in store.all(EVENTS):
-            self._written[obj["metadata"]["namespace"], obj["metadata"]["name"]] = store.now()
+        kept = ((key_of(event), min(_last_written(event), store.now())) for event in store.all(EVENTS))
+        self._written: OrderedDict[tuple[str, str], float] = OrderedDict(sorted(kept, key=itemgetter(1)))  #: oldest first
         store.storage.listen(self._on_write, store.kind(EVENTS).storage)
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
@@ -84,6 +85,12 @@ class EventExpiry:
             with contextlib.suppress(StatusError):  # an admission rule may refuse it
                 self._store.delete(EVENTS, name, namespace)
         return True
+
+
+def _last_written(event: Object) -> float:
+    """When an event that an earlier server has left was last told, as far as it says itself."""
+    created, series = event["metadata"]["creationTimestamp"], event.get("series") or {}
+    return max(instant_or(text, 0.0) for text in (created, event.get("lastTimestamp"), series.get("lastObservedTime")))
 
 
 class HistoryExpiry:
