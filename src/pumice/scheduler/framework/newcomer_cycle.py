@@ -133,7 +133,8 @@ def outcomes_of(cluster: Cluster, policy: Policy, jobs: list[Job]) -> list[JobOu
     outcomes = []
     for job in jobs:
         phase = phase_of(job, unschedulable=False)
-        cluster.set_phase(job, phase)
+        if phase != job.phase:
+            cluster.set_phase(job, phase)
         hypernode, places = (job.allocated_hypernode, job.held_places) if job.seldom else ("", "")
         outcomes.append(JobOutcome([Member.of(job)], phase, condition, hypernode, [], places))
     return outcomes

@@ -167,7 +167,7 @@ class Cluster(KeptSums):
                 return
         shared = self._shared
         template, meta = shared.template(pod), pod.metadata
-        labels = shared.pairs(meta.labels, task.labels if task is not None else NO_PAIRS)
+        labels = shared.pairs(meta.labels, task.labels if task is not None else NO_PAIRS) if meta.labels else NO_PAIRS
         annotations = shared.pairs(meta.annotations, task.annotations if task is not None else NO_PAIRS)
         if template.has_pod_terms:
             self.with_pod_affinity[template] = None

@@ -83,6 +83,7 @@ class Dimensions:
         self.ignored = frozenset(ignored)
         self.widened: list[Callable[[], None]] = []
         self._packed: dict[tuple[object, ...], tuple[bytes, str]] = {}
+        self._seen: dict[int, tuple[Mapping[str, Quantity], tuple[bytes, str]]] = {}  #: by identity; simulated PodGroups share them
 
     def column(self, name: str, *, offered: bool = False) -> int | None:
         """The column of a resource name; a new name gets one. None if the name is no resource of scheduling, or if there are too many
@@ -91,6 +92,7 @@ class Dimensions:
         if column is None and self._counts(name) and (offered or len(self.names) < MOST_NAMES):
             column = self.columns[name] = len(self.names)
             self.names.append(name)
+            self._seen.clear()
             if column >= self.width:
                 self.width *= 2
                 for tell in self.widened:
@@ -117,6 +119,9 @@ class Dimensions:
         the same objects."""
         if not resources:
             return b"", ""
+        seen = self._seen.get(id(resources))
+        if seen is not None and seen[0] is resources:
+            return seen[1]
         items = resources.items()
         found = self._packed.get((len(self.names), *items))
         if found is None:
@@ -124,6 +129,9 @@ class Dimensions:
                 self._packed.clear()
             found = packed(self.vector(resources)), beyond(resources, MOST_OF_MANY, self)
             self._packed[len(self.names), *items] = found
+        if len(self._seen) >= MOST_SHARED:
+            self._seen.clear()
+        self._seen[id(resources)] = resources, found
         return found
 
     def vector(self, resources: Mapping[str, Quantity] | None, missing: float = 0.0, most: int = MOST_OF_MANY) -> Vector:
