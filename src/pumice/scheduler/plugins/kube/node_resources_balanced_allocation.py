@@ -26,9 +26,10 @@ MOST_APART = MAX_SCORE / 2  #: by how much the score falls if one of two resourc
 
 
 class Counted:
-    """What counts for a pod: the columns of resources, and what it requests of them. Found out when a node is first scored."""
+    """What counts for a pod: the columns of resources, and what it requests of them; both in pairs, none if it requests nothing of them.
+    Found out when a node is first scored."""
 
-    __slots__ = ("_template", "_width", "amounts", "columns")
+    __slots__ = ("_template", "_width", "amounts", "columns", "needs")
 
     def __init__(self, template: Template) -> None:
         self._template, self._width = template, -1
@@ -40,6 +41,7 @@ class Counted:
             named = [(name, columns.get(name)) for name in resources]
             self.columns = tuple([c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or request[c] > 0)])
             self.amounts = [request[column] for column in self.columns]
+            self.needs = [*zip(self.columns, self.amounts, strict=True)] if any(self.amounts) else []
             self._width = len(names)
         return self.columns, self.amounts
 
@@ -69,17 +71,17 @@ class BalancedAllocation(Scorer):
         return np.floor(with_pod, out=with_pod)
 
     def score_one(self, state: Any, table: Nodes, row: int) -> float:
-        counted, more = state.read(table, self.resources)
+        state.read(table, self.resources)
+        if not state.needs:
+            return 0.0
         allocatable, used_for_filters = table.allocatable_cells, table.used_for_filters_cells
         parts, before = [], []
-        for column, amount in zip(counted, more, strict=True):
+        for column, amount in state.needs:
             has, used = allocatable[column][row], used_for_filters[column][row]
             if not has:
                 return super().score_one(state, table, row)
             parts.append(part if (part := (used + amount) / has) < 1.0 else 1.0)
             before.append(part if (part := used / has) < 1.0 else 1.0)
-        if not any(more):
-            return 0.0
         with_pod = _evenness_of(parts)
         return floor((with_pod + 150.0 - _evenness_of(before)) * 0.5) if self.compare else with_pod
 
