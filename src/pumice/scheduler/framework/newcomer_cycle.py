@@ -116,7 +116,12 @@ def _newcomers(cluster: Cluster) -> list[Newcomer] | None:
         return None
     if len(waiting) > 1 and (len(waiting) > MOST or not waiting.keys() <= cluster.changed.keys()):
         return None
-    return [Newcomer(cluster, job) for job in waiting.values()] if all(map(is_newcomer, waiting.values())) else None
+    newcomers = []
+    for job in waiting.values():
+        if not is_newcomer(job):
+            return None
+        newcomers.append(Newcomer(cluster, job))
+    return newcomers
 
 
 def is_newcomer(job: Job) -> bool:
