@@ -13,10 +13,11 @@ from aloop import ended, run, until
 from fakeapi import FakeApi, Fault
 from hypothesis import given, settings, strategies as st
 
-from pumice.api.kinds import ObjectRef
+from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.times import micro_time
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Backoff, Client, Retry
+from pumice.client.failures import ApiError, NoAnswer
 from pumice.client.leader_election import Election, Lease, LeaseCandidate, LeaseSpec, Term, decode_lease, new_identity
 from tests.samples import times
 
@@ -243,6 +244,25 @@ def test_who_leads_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def client(api: FakeApi) -> Client:
     return Client(Access(api.url, Fixed()), retry=Retry(1, Backoff(0.001, 0.01)))
+
+
+class Silent:
+    """A server that grants a lease, and is not heard of again."""
+
+    async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
+        raise ApiError(404, "NotFound", "no lease")
+
+    async def create(self, resource: Kind, body: Any, namespace: str) -> bytes:
+        return msgspec.json.encode(msgspec.structs.replace(body, metadata={**body.metadata, "resourceVersion": "1"}))
+
+    async def update(self, resource: Kind, ref: ObjectRef, body: Any) -> bytes:
+        raise NoAnswer("connection refused", sent=False)
+
+
+def test_a_lead_that_is_lost_to_nobody_is_not_said_to_be_another_ones(caplog: pytest.LogCaptureFixture) -> None:
+    run(Election(Silent(), LeaseCandidate("we", LOCK, Term(2, 0.05, 0.01))).run())  # type: ignore[arg-type]
+    lost = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert lost == [f"we lost {LOCK}: it could not be renewed for 0.05 s"]
 
 
 def test_an_election_on_a_server_is_won_lost_and_followed_and_the_loser_writes_nothing() -> None:

@@ -121,4 +121,4 @@ def until_signal(serve: Coroutine[Any, Any, None], loop: type[asyncio.AbstractEv
         with asyncio.Runner(loop_factory=loop) as runner:
             runner.run(serve)
     except LostLead:
-        sys.exit("the lead was lost; another replica has it")
+        sys.exit("the lead was lost")

@@ -199,7 +199,9 @@ class Election:
             # Waiting candidates add jitter to the period; the leader keeps it.
             await asyncio.sleep(term.retry_s * (1 if self.won.is_set() else 1 + 0.2 * self._jitter()))
             self.candidate.check(self._clock())
-        log.error("%s lost %s to %s", self.candidate.identity, self.candidate.lock, self.candidate.leader or "nobody")
+        taken = self.candidate.leader not in ("", self.candidate.identity)
+        why = f"{self.candidate.leader} has it" if taken else f"it could not be renewed for {term.renew_deadline_s:g} s"
+        log.error("%s lost %s: %s", self.candidate.identity, self.candidate.lock, why)
 
     def _tell_trouble(self, trouble: str) -> None:
         """Log a failed step; if it is the same failure as before, only for debugging."""
