@@ -102,9 +102,9 @@ class PlannedEnds(Index):
         """All expected changes: when, on which rows, and how much more room there is from then on [r, change], of all resources that have
         a name. `unknown`: the seconds that a pod without an estimate is expected to run."""
         now, named = cycle.now, len(self.cluster.dimensions.names)
-        slots = np.flatnonzero(self._times < inf)
-        times, rows, amounts = self._times[slots], self._rows[slots], self._amounts[slots, :named]
-        for late in np.flatnonzero(times <= now).tolist():
+        slots = (self._times < inf).nonzero()[0]
+        times, rows, amounts = self._times[slots], self._rows[slots], self._amounts.take(slots, 0)[:, :named]
+        for late in (times <= now).nonzero()[0].tolist():
             times[late] = _extended(float(times[late]), now)
         if others := self._others(cycle, unknown):
             times, rows = np.append(times, [end for end, _ in others]), np.append(rows, [task.node for _, task in others])

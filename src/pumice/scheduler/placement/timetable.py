@@ -76,14 +76,16 @@ class Timetable:
         times, rows = times[order], rows[order]
         is_last = np.ones(len(order), bool)  # of the changes at one instant
         is_last[:-1] = (rows[1:] != rows[:-1]) | (times[1:] != times[:-1])
-        self._times, self._rows = times[is_last], rows[is_last]
+        last = is_last.nonzero()[0]
+        self._times, self._rows = times[last], rows[last]
         self._firsts = self._rows.searchsorted(np.arange(self._count + 1))  #: by row: its first entry
         self._until: Vector = np.full_like(self._times, inf)  #: by entry: when the next one of its node follows
         np.copyto(self._until[:-1], self._times[1:], where=self._times[1:] > self._now)
-        sums = amounts[:, order].astype(np.int64).cumsum(axis=1)[:, is_last]  # over all nodes, one after the other
-        before = sums[:, self._firsts[:-1] - 1]
+        sums = amounts.take(order, 1).astype(np.int64).cumsum(axis=1).take(last, 1)  # over all nodes, one after the other
+        before = sums.take(self._firsts[:-1] - 1, 1)
         before[:, :1] = 0
-        self._room: Table = idle[:, self._rows] + (sums - before[:, self._rows])  #: [r, entry], from the entry's instant on
+        #: [r, entry], from the entry's instant on
+        self._room: Table = idle.take(self._rows, 1) + (sums - before.take(self._rows, 1))
 
     def change(self, promise: Promise, length: float, sign: int) -> None:
         """Take the promised room (-1), or give it back (+1)."""
@@ -168,8 +170,8 @@ class Timetable:
         if not self.has_room:
             return np.zeros(len(kept.until), bool)
         order = self._times.argsort()
-        times, most = self._times[order], np.maximum.accumulate(self._room[:, order], axis=1)  # by resource, on any node until then
-        found: Mask = np.logical_or.reduce(most[:, times.searchsorted(kept.until) - 1] + EPSILON < kept.amounts)
+        times, most = self._times[order], np.maximum.accumulate(self._room.take(order, 1), axis=1)  # by resource, on any node until then
+        found: Mask = np.logical_or.reduce(most.take(times.searchsorted(kept.until) - 1, 1) + EPSILON < kept.amounts)
         return found
 
     def _earliest_of(self, pods: PodSet, length: float) -> Promise | None:
@@ -216,11 +218,12 @@ def _changes(promised: Sequence[tuple[Promise, float]], width: int) -> tuple[Vec
     """What promises with the lengths of their runs take and give back: when, on which rows, and how much [r, change]."""
     parts = [(promise.start, promise.start + length, *part) for promise, length in promised for part in promise.usage]
     begins, ends, columns, rows, amounts = np.array(parts, float).reshape(-1, 5).T
-    ending = np.flatnonzero(ends < inf)
+    ending = (ends < inf).nonzero()[0]
     table = np.zeros((width, len(parts)))
     table[columns.astype(np.intp), np.arange(len(parts))] = amounts
     row = rows.astype(np.intp)
-    return np.concatenate([begins, ends[ending]]), np.concatenate([row, row[ending]]), np.concatenate([-table, table[:, ending]], axis=1)
+    times, changes = np.concatenate([begins, ends[ending]]), np.concatenate([-table, table.take(ending, 1)], axis=1)
+    return times, np.concatenate([row, row[ending]]), changes
 
 
 def places(free: Table, pod_sets: list[PodSet]) -> Table | None:
