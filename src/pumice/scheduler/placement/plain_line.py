@@ -112,7 +112,7 @@ class PlainLine(Line):
         if known is None or known[0] != position:
             evaluation = self._evaluation(waiter.task)
             evaluation.refresh()
-            known = self._sets[waiter.kind] = position, [PodSet(waiter.task.template.request, 1, self._resolvable(evaluation))]
+            known = self._sets[waiter.kind] = position, [PodSet(waiter.task.template.request, 1, evaluation.resolvable)]
         return known[1]
 
     def is_of_one(self, job: Job, promise: Promise) -> bool:
