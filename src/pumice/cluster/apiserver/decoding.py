@@ -304,8 +304,8 @@ def _custom(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, list
     found = Findings(checks=False)
     head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
     body = settle(kind.schema, _body(obj), "", found, stored or ABSENT)
-    if found.wrong_types:
-        raise kind.invalid(str(metadata.get("name") or ""), found.wrong_types)
+    if found.has_wrong_types:
+        raise kind.invalid(str(metadata.get("name") or ""), _causes_of_schema(kind, obj, stored or ABSENT))
     return head | body, [f"metadata.{path}" for path in unknown] + found.unknown
 
 
@@ -331,10 +331,16 @@ def schema_causes(kind: ServedKind, obj: Object, old: Object | None, budget: Cos
 def _custom_causes(kind: ServedKind, obj: Object, old: Object | None, budget: CostBudget | None) -> Causes:
     if kind.schema is None:
         return []
-    found = Findings()
-    settle(kind.schema, _body(obj), "", found, ABSENT if old is None else _body(old))
-    causes = found.wrong_types + found.causes
+    causes = _causes_of_schema(kind, obj, ABSENT if old is None else _body(old))
     return rule_causes(kind.rules, obj, old, budget) if kind.rules is not None and not causes else causes
+
+
+def _causes_of_schema(kind: ServedKind, obj: Object, stored: Any) -> Causes:
+    """Everything that is wrong with an object by the schema of its kind, but for parts that equal those of `stored`."""
+    assert kind.schema is not None
+    found = Findings()
+    settle(kind.schema, _body(obj), "", found, stored)
+    return found.causes
 
 
 def _body(obj: Object) -> Object:

@@ -140,7 +140,7 @@ def _default(schema: Object, path: str) -> Iterator[Cause]:
     settle(schema, clone(schema["default"]), "", found)
     if found.unknown:
         yield invalid(path, schema["default"], "must not have unknown fields")
-    yield from ((path, text) for _, text in (*found.wrong_types, *found.causes))
+    yield from ((path, text) for _, text in found.causes)
 
 
 def selectable_causes(version: Object, path: str) -> Iterator[Cause]:

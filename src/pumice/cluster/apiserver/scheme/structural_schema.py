@@ -13,7 +13,7 @@ from pumice.api.json_objects import clone
 from pumice.api.regular_expressions import PatternError, pattern
 from pumice.cluster.apiserver.scheme.builtin_shapes import shape_of
 from pumice.cluster.apiserver.scheme.schema import Shape
-from pumice.cluster.apiserver.validation.field_rules import Causes
+from pumice.cluster.apiserver.validation.field_rules import Causes, unsupported
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"
@@ -42,11 +42,15 @@ class Findings:
     def __init__(self, *, checks: bool = True) -> None:
         self.checks = checks  #: whether values are checked, or only types and structure
         self.unknown: list[str] = []
-        self.wrong_types: Causes = []  #: if there are any, the object is refused before admission
+        self.has_wrong_types = False  #: if it has, the object is refused before admission
         self.causes: Causes = []
 
     def refuse(self, path: str, message: str) -> None:
         _note(self.causes, (path or "<nil>", message))
+
+    def refuse_type(self, path: str, message: str) -> None:
+        self.has_wrong_types = True
+        self.refuse(path, message)
 
 
 def _note(found: list[Any], one: Any) -> None:
@@ -64,11 +68,12 @@ def settle(schema: Object, value: Any, path: str, found: Findings, stored: Any =
     if value == stored:
         return value
     if value is None and not schema.get("nullable"):
-        _note(found.wrong_types, (path, f'Invalid value: "null": {path} in body must be of type {schema.get("type", "object")}: "null"'))
+        found.refuse_type(path, f'Invalid value: "null": {path} in body must be of type {schema.get("type", "object")}: "null"')
         return value
     if not _right_type(schema, value):
-        text = f'Invalid value: "{go_type(value)}": {path} in body must be of type {_wanted(schema)}: "{go_type(value)}"'
-        _note(found.wrong_types, (path, text))
+        found.refuse_type(path, f'Invalid value: "{go_type(value)}": {path} in body must be of type {_wanted(schema)}: "{go_type(value)}"')
+        if found.checks:
+            _check_enum(schema, value, path, found)
         return value
     if isinstance(value, dict):
         value = _settle_object(schema, value, path, found, stored if isinstance(stored, dict) else {})
@@ -121,9 +126,7 @@ def _settle_object(schema: Object, value: Object, path: str, found: Findings, st
 
 def check(schema: Object, value: Any, path: str, found: Findings) -> None:
     """Check what a schema requires besides types and structure. What is wrong is added to `found`."""
-    if "enum" in schema and value not in schema["enum"]:
-        allowed = ", ".join(f'"{item}"' for item in schema["enum"])
-        found.refuse(path, f'Unsupported value: "{value}": supported values: {allowed}')
+    _check_enum(schema, value, path, found)
     if isinstance(value, str):
         _check_string(schema, value, path, found)
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -138,6 +141,11 @@ def check(schema: Object, value: Any, path: str, found: Findings) -> None:
         _check_unique(schema, value, path, found)
     if not _COMBINED.isdisjoint(schema):
         _check_combinations(schema, value, path, found)
+
+
+def _check_enum(schema: Object, value: Any, path: str, found: Findings) -> None:
+    for place, text in unsupported(path, value, schema["enum"]) if "enum" in schema else ():
+        found.refuse(place, text)
 
 
 def _check_combinations(schema: Object, value: Any, path: str, found: Findings) -> None:
