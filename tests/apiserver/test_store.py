@@ -362,6 +362,24 @@ def test_the_volumes_of_a_statefulset_may_be_claims_of_its_own() -> None:
     assert made["spec"]["volumeClaimTemplates"][0]["metadata"]["name"] == "data"
 
 
+def test_a_volume_notes_when_its_phase_changed_and_nothing_else() -> None:
+    clock = Clock()
+    made = store(clock)
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+    made.create("persistentvolumes", {"metadata": {"name": "v"}, "spec": spec})
+
+    def since(**status: Any) -> str:
+        clock.now += 60
+        patch = PatchRequest("merge", {"status": status})
+        return str(made.patch("persistentvolumes", "v", patch, subresource="status")["status"]["lastPhaseTransitionTime"])
+
+    assert since(message="m") == "2027-01-15T08:00:00Z"
+    assert since(phase="Available") == "2027-01-15T08:02:00Z"
+    assert since(phase="Available", lastPhaseTransitionTime=None) == "2027-01-15T08:02:00Z"
+    assert since(phase="Bound", lastPhaseTransitionTime="2020-01-01T00:00:00Z") == "2020-01-01T00:00:00Z"
+    assert since(phase="Released") == "2027-01-15T08:05:00Z"
+
+
 def test_time_is_the_clocks() -> None:
     clock = Clock()
     made = store(clock)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from pumice.api import kinds
-from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, SELECTED_NODE
+from pumice.api.annotations import BIND_COMPLETED, CLAIM_PROTECTION, DEFAULT_STORAGE_CLASS, SELECTED_NODE, VOLUME_PROTECTION
 from pumice.api.json_objects import Object, annotations_of, spec_of, status_of
 from pumice.controllers.kubernetes.persistent_volumes import NO_PROVISIONER
 from pumice.controllers.registry import kubernetes_controllers
 from tests.controllers.collected import Collected
-from tests.controllers.stage import Stage
+from tests.controllers.stage import Stage, plain_pod
 
 EXISTS = {"key": "disk", "operator": "Exists"}
 
@@ -128,6 +128,60 @@ def test_when_a_claim_is_gone_its_volume_is_kept_or_deleted(policy: str, phase: 
         assert status_of(stage.get(kinds.VOLUME, "v"))["phase"] == phase
         stage.add(claim("next"))
         assert got(stage, "next") == ""
+
+
+def protected(subject: Object, finalizer: str) -> Object:
+    subject["metadata"]["finalizers"] = [finalizer, "example.com/other"]
+    return subject
+
+
+def play_alone(*objects: Object) -> Stage:
+    """Without a garbage collector, which here takes off every finalizer."""
+    return Stage(*objects, controllers=kubernetes_controllers())
+
+
+def kept_by(stage: Stage, kind: str, name: str) -> list[str]:
+    return list(stage.get(kind, name)["metadata"].get("finalizers") or [])
+
+
+def test_a_claim_stays_until_no_pod_on_a_node_uses_it() -> None:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    stage = play_alone(protected(claim(), CLAIM_PROTECTION), plain_pod("waits", volumes=volumes), plain_pod("works", volumes=volumes))
+    stage.bind("works")
+    stage.delete(kinds.CLAIM, "data")
+    assert kept_by(stage, kinds.CLAIM, "data") == [CLAIM_PROTECTION, "example.com/other"]
+    stage.lose("works")
+    assert kept_by(stage, kinds.CLAIM, "data") == ["example.com/other"], "a pod without a node uses nothing yet"
+    stage.assert_settled()
+
+
+def test_a_claim_made_for_a_pod_does_not_wait_for_one_that_is_over() -> None:
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+    own = protected(claim("works-scratch"), CLAIM_PROTECTION)
+    own["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "works", "uid": "uid-works", "controller": True}]
+    stage = play_alone(
+        own, protected(claim("another-scratch"), CLAIM_PROTECTION), *(plain_pod(n, volumes=volumes) for n in ("works", "another"))
+    )
+    stage.bind("works", "another")
+    stage.delete(kinds.CLAIM, "works-scratch")
+    stage.delete(kinds.CLAIM, "another-scratch")
+    assert kept_by(stage, kinds.CLAIM, "works-scratch") == [CLAIM_PROTECTION, "example.com/other"]
+    assert kept_by(stage, kinds.CLAIM, "another-scratch") == ["example.com/other"], "it was not made for the pod"
+    over = {"deletionTimestamp": "2027-01-15T08:00:00Z", "deletionGracePeriodSeconds": 0, "finalizers": ["example.com/other"]}
+    stage.change(kinds.POD, "works", {"metadata": over})
+    assert kept_by(stage, kinds.CLAIM, "works-scratch") == ["example.com/other"]
+
+
+@pytest.mark.parametrize("policy", ["Retain", "Delete"])
+def test_a_volume_stays_until_its_claim_is_gone(policy: str) -> None:
+    stage = play_alone(protected(volume("v", "5Gi", persistentVolumeReclaimPolicy=policy), VOLUME_PROTECTION), claim())
+    stage.delete(kinds.VOLUME, "v")
+    assert got(stage) == "v"
+    assert kept_by(stage, kinds.VOLUME, "v") == [VOLUME_PROTECTION, "example.com/other"]
+    stage.delete(kinds.CLAIM, "data")
+    assert kept_by(stage, kinds.VOLUME, "v") == ["example.com/other"]
+    assert status_of(stage.get(kinds.VOLUME, "v"))["phase"] == "Released"
+    stage.assert_settled()
 
 
 def test_a_claim_whose_volume_is_gone_is_lost() -> None:

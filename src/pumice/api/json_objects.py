@@ -16,6 +16,7 @@ import msgspec
 from pumice.api.times import instant
 
 Object = dict[str, Any]
+_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 class Key(NamedTuple):
@@ -124,6 +125,11 @@ def copied(value: Any) -> Any:
 def clone(value: Any) -> Any:
     """The same for a value that came from JSON: quicker."""
     return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same in JSON. In Python 1 equals true."""
+    return one is other or (one == other and (isinstance(one, str) or _sorted(one) == _sorted(other)))
 
 
 def merged(target: Any, patch: Any) -> Any:

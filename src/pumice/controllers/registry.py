@@ -19,6 +19,7 @@ from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
 from pumice.controllers.kubernetes.role_aggregation import RoleAggregation
 from pumice.controllers.kubernetes.service_account import ServiceAccounts
 from pumice.controllers.kubernetes.statefulset import StatefulSets
+from pumice.controllers.kubernetes.volume_protection import ClaimProtection, VolumeProtection
 from pumice.controllers.pod_bursts import MOST_WAITING
 from pumice.controllers.volcano.cronjob import CronJobs
 from pumice.controllers.volcano.hypernode import HyperNodeCounts
@@ -84,5 +85,7 @@ def kubernetes_controllers(most_waiting: int = MOST_WAITING, gates: Set[str] = f
         ServiceEndpoints(),
         RoleAggregation(),
         Volumes(),
+        VolumeProtection(),
+        ClaimProtection(),
         *([PodGroupProtection()] if "GenericWorkload" in gates else []),
     ]

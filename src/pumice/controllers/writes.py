@@ -8,7 +8,7 @@ object with the wanted one (`status_change`, `change`): if nothing differs, ther
 from msgspec import Struct
 
 from pumice.api import Object, name_of, namespace_of, status_of, uid_of
-from pumice.api.json_objects import difference
+from pumice.api.json_objects import difference, finalizers_of
 from pumice.api.kinds import kind_of
 
 
@@ -68,6 +68,12 @@ def change(subject: Object, wanted: Object) -> list[Write]:
     now, then = ({key: value for key, value in each.items() if key != "status"} for each in (subject, wanted))
     changed = difference(now, then)
     return [patch(subject, changed)] if changed else []
+
+
+def without_finalizer(subject: Object, finalizer: str) -> list[Write]:
+    """The patch that takes a finalizer off; no write if the object has not got it."""
+    left = [each for each in finalizers_of(subject) if each != finalizer]
+    return [patch(subject, {"metadata": {"finalizers": left or None}})] if finalizer in finalizers_of(subject) else []
 
 
 def status_change(subject: Object, status: Object) -> list[Write]:

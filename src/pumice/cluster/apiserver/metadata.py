@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from pumice.api import Object, rfc3339
+from pumice.api.json_objects import same
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.status import bad_request, conflict, stale
 from pumice.cluster.apiserver.validation.field_rules import Causes, compact, invalid, missing, repeated
@@ -74,17 +75,17 @@ def count_generation(kind: ServedKind, obj: Object, old: Object) -> None:
     if not counts_generations(kind):
         return
     before = old["metadata"].get("generation", 1)
-    same = same_but_status(kind, obj, old)
+    is_same = same_but_status(kind, obj, old)
     if kind.resource == "deployments.apps":
-        same = same and (obj["metadata"].get("annotations") or {}) == (old["metadata"].get("annotations") or {})
-    obj["metadata"]["generation"] = before if same else before + 1
+        is_same = is_same and (obj["metadata"].get("annotations") or {}) == (old["metadata"].get("annotations") or {})
+    obj["metadata"]["generation"] = before if is_same else before + 1
 
 
 def same_but_status(kind: ServedKind, one: Object, other: Object) -> bool:
     """Whether two states of an object differ at most in metadata and status, and so are of one generation. The status of a custom kind
     without the subresource counts like any other field."""
     ignored = ("metadata", "status") if kind.has_status or not kind.custom else ("metadata",)
-    return all(one.get(key) == other.get(key) for key in {*one, *other} if key not in ignored)
+    return all(same(one.get(key), other.get(key)) for key in {*one, *other} if key not in ignored)
 
 
 def check_head(kind: ServedKind, obj: Object, namespace: str) -> None:

@@ -17,7 +17,7 @@ from msgspec.json import decode, encode
 
 from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector
-from pumice.api.json_objects import clone
+from pumice.api.json_objects import clone, same
 from pumice.api.selectors import Selector
 from pumice.cluster.apiserver import binding, deletion, eviction, status, subresource_writes
 from pumice.cluster.apiserver.admission.attributes import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
@@ -291,18 +291,19 @@ class Store:
         """Replace the stored object `old` by `obj`, which is well-formed and may be changed here."""
         shown, kind = kind, kind.stored_as or kind
         keep_identity(kind, key[1], obj["metadata"], old["metadata"])
-        obj = subresource_writes.kept(kind, obj, old, subresource)
+        now = self.now()
+        obj = subresource_writes.kept(kind, obj, old, subresource, now)
         drop_disabled(kind.shape, obj, old, kind.gates)
         if subresource != "status":
             default(kind, obj)
         if not applied:
-            note_update(kind, obj, old, options.manager, self.now(), subresource)
+            note_update(kind, obj, old, options.manager, now, subresource)
         warnings = [] if options is _DEFAULT else options.warnings
         review = AdmissionAttributes("UPDATE", kind, key[0], key[1], subresource, obj, old, options.user, options.dry_run, warnings)
         obj = self._admitted(review, options)
         metadata = obj["metadata"]
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
-        if obj == old:
+        if same(obj, old):
             return seen(shown, old)
         if deletion.is_finished(kind, obj):
             return self._drop(shown, key, obj, options)

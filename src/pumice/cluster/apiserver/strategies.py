@@ -53,6 +53,10 @@ def default_namespace(namespace: Object) -> None:
         metadata.setdefault("labels", {})[NAMESPACE_NAME] = metadata["name"]
 
 
+def begin_volume(volume: Object) -> None:
+    volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": volume["metadata"]["creationTimestamp"]}
+
+
 def default_node(node: Object) -> None:
     status = node["status"]
     if status.get("capacity") and not status.get("allocatable"):
@@ -208,7 +212,7 @@ _TABLE = {
     "namespaces": Strategy(started(phase="Active"), default_namespace, object_checks.namespace_causes),
     "services": Strategy(_no_status, default_service),
     "secrets": Strategy(default=default_secret),
-    "persistentvolumes": Strategy(started(phase="Pending"), _OF_VOLUMES, object_checks.volume_causes),
+    "persistentvolumes": Strategy(begin_volume, _OF_VOLUMES, object_checks.volume_causes),
     "persistentvolumeclaims": Strategy(started(phase="Pending"), causes=object_checks.claim_causes),
     "resourcequotas": Strategy(_no_status),
     "limitranges": Strategy(default=default_limit_range),

@@ -5,26 +5,27 @@ write to the status shares the stored fields, but for the metadata; the others c
 write to the object itself changes everything except the status; of a namespace, it does not change the finalizers in the spec either.
 """
 
-from pumice.api import Object
+from pumice.api import Object, rfc3339
 from pumice.api.json_objects import clone
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.validation import group_checks, pod_updates
 from pumice.cluster.apiserver.validation.field_rules import Causes
 
+_PHASE_SINCE = "lastPhaseTransitionTime"
 _RESIZED = ("resources", "resizePolicy")
 _PART_CAUSES = {"resize": pod_updates.resize_causes, "ephemeralcontainers": pod_updates.ephemeral_causes}
 
 
-def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object:
+def kept(kind: ServedKind, obj: Object, old: Object, subresource: str, now: float) -> Object:
     """The object to write, made from the new state `obj` and the stored object `old`. `obj` may be changed."""
     match subresource:
         case "status":
-            return _with_status(kind, obj, old)
+            return _with_status(kind, obj, old, now)
         case "approval":
             conditions = (obj.get("status") or {}).get("conditions")
             obj["status"] = clone(old.get("status") or {}) | ({"conditions": conditions} if conditions else {})
-            return _with_status(kind, obj, old)
+            return _with_status(kind, obj, old, now)
         case "" | "scale":
             if kind.has_status:
                 _keep_field(obj, old, "status")
@@ -52,7 +53,7 @@ def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object
     return changed
 
 
-def _with_status(kind: ServedKind, obj: Object, old: Object) -> Object:
+def _with_status(kind: ServedKind, obj: Object, old: Object, now: float) -> Object:
     """The object for a write to the status: only its status is new; of built-in kinds labels, annotations and finalizers, too."""
     obj = old | {"metadata": obj["metadata"], "status": obj.get("status")}
     if obj["status"] is None:
@@ -66,7 +67,17 @@ def _with_status(kind: ServedKind, obj: Object, old: Object) -> Object:
             _keep_field(obj["metadata"], old["metadata"], field)
     if kind.resource == "pods" and (quality := (old.get("status") or {}).get("qosClass")):
         obj.setdefault("status", {}).setdefault("qosClass", quality)
+    if kind.resource == "persistentvolumes":
+        _note_phase(obj.setdefault("status", {}), old.get("status") or {}, now)
     return obj
+
+
+def _note_phase(status: Object, before: Object, now: float) -> None:
+    """Note since when a volume is in its phase, unless the write states another time."""
+    since = before.get(_PHASE_SINCE)
+    if status.get(_PHASE_SINCE, since) == since:
+        found = since if status.get("phase") == before.get("phase") else rfc3339(now)
+        status |= {_PHASE_SINCE: found} if found else {}
 
 
 def causes_of(kind: ServedKind, obj: Object, old: Object | None, subresource: str) -> Causes:

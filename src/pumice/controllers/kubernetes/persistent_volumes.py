@@ -36,7 +36,7 @@ class Volumes:
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         if isinstance(key, OfVolume):
             volume = lister.get(kinds.VOLUME, "", key.name)
-            return NOTHING if volume is None or terminating(volume) else result(_look_after(volume, lister))
+            return NOTHING if volume is None else result(_look_after(volume, lister))
         assert isinstance(key, Key)
         claim = lister.get(kinds.CLAIM, *key)
         return NOTHING if claim is None or terminating(claim) else result(_serve(claim, lister))
@@ -69,8 +69,8 @@ def _look_after(volume: Object, lister: Lister) -> list[Write]:
     claim = lister.get(kinds.CLAIM, reference.get("namespace", ""), reference.get("name", ""))
     if claim is not None and uid_of(claim) == reference["uid"]:
         return _phase(volume, "Bound" if spec_of(claim).get("volumeName") == name_of(volume) else "Available")
-    kept = spec_of(volume).get("persistentVolumeReclaimPolicy") != "Delete"
-    return _phase(volume, "Released") if kept else [delete(volume)]
+    kept = spec_of(volume).get("persistentVolumeReclaimPolicy") != "Delete" or terminating(volume)
+    return [*_phase(volume, "Released"), *([] if kept else [delete(volume)])]
 
 
 def _phase(volume: Object, phase: str) -> list[Write]:

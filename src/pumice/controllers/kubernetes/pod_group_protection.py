@@ -11,7 +11,7 @@ from pumice.api.annotations import GROUP_PROTECTION
 from pumice.api.json_objects import finalizers_of, owners_of, terminating
 from pumice.controllers.controller import NOTHING, Among, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.owned_pods import ENDED, phase
-from pumice.controllers.writes import delete, patch
+from pumice.controllers.writes import delete, without_finalizer
 
 GROUP = kinds.NATIVE_POD_GROUPS.name
 
@@ -37,8 +37,7 @@ class PodGroupProtection:
             return result(
                 delete(pod) for pod in running if not terminating(pod) and [one["uid"] for one in owners_of(pod)] == [uid_of(group)]
             )
-        left = [each for each in finalizers_of(group) if each != GROUP_PROTECTION]
-        return result([patch(group, {"metadata": {"finalizers": left or None}})])
+        return result(without_finalizer(group, GROUP_PROTECTION))
 
 
 def _its_group(change: ObjectChange, lister: Lister) -> Iterable[Key]:

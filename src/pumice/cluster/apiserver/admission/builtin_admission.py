@@ -8,7 +8,7 @@ The priority of a pod, and of Kubernetes' own groups of pods, is that of its Pri
 from typing import Any
 
 from pumice.api import Object
-from pumice.api.annotations import GROUP_PROTECTION
+from pumice.api.annotations import CLAIM_PROTECTION, GROUP_PROTECTION, VOLUME_PROTECTION
 from pumice.cluster.apiserver.admission.attributes import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.admission.limit_ranges import limit_range_rules
 from pumice.cluster.apiserver.admission.policies import VALIDATING
@@ -92,11 +92,15 @@ def _keeping_priority(review: AdmissionAttributes, lister: AdmissionLister) -> O
     return review.obj
 
 
+#: by storage: the finalizer that keeps an object while it is used
+_PROTECTION = {GROUPS[0]: GROUP_PROTECTION, "persistentvolumes": VOLUME_PROTECTION, "persistentvolumeclaims": CLAIM_PROTECTION}
+
+
 def _protected(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
-    """The new PodGroup with the finalizer that keeps it while its pods run."""
-    finalizers = review.obj["metadata"].get("finalizers") or []
-    if GROUP_PROTECTION not in finalizers:
-        review.obj["metadata"]["finalizers"] = [*finalizers, GROUP_PROTECTION]
+    """The new object with the finalizer that keeps it while it is used."""
+    finalizers, own = review.obj["metadata"].get("finalizers") or [], _PROTECTION[review.kind.storage]
+    if own not in finalizers:
+        review.obj["metadata"]["finalizers"] = [*finalizers, own]
     return review.obj
 
 
@@ -128,7 +132,7 @@ def own_rules() -> list[AdmissionRule]:
         *runtime_class_rules(),
         *limit_range_rules(),
         *priority_rules(),
-        AdmissionRule((GROUPS[0],), ("CREATE",), mutate=_protected),
+        AdmissionRule(tuple(_PROTECTION), ("CREATE",), mutate=_protected),
         AdmissionRule(("pods",), ("CREATE", "UPDATE"), mutate=_with_tolerations),
         *escalation_rules(),
         AdmissionRule(_CLAIMING, ("CREATE",), validate=_may_watch_devices),

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pumice.api import Object, rfc3339
+from pumice.api.json_objects import same
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.scheme.schema import Shape
 from pumice.cluster.apiserver.status import LARGEST_OBJECT, too_large
@@ -57,7 +58,8 @@ def difference(shape: Shape | None, old: Object, new: Object) -> tuple[set[Path]
     was: Leaves = {}
     is_now: Leaves = {}
     _compare(shape, _owned(old), _owned(new), (), was, is_now)
-    return {path for path, value in is_now.items() if path and (path not in was or was[path] != value)}, was.keys() - is_now.keys() - {()}
+    changed = {path for path, value in is_now.items() if path and (path not in was or not same(was[path], value))}
+    return changed, was.keys() - is_now.keys() - {()}
 
 
 def _owned(obj: Object) -> Object:
@@ -102,7 +104,7 @@ def _collect_item(shape: Shape, item: Any, path: Path, found: Leaves, doubled: l
 
 
 def _compare(shape: Shape | None, old: Any, new: Any, path: Path, was: Leaves, is_now: Leaves) -> None:
-    if old == new:
+    if same(old, new):
         return
     if has_fields(shape, old) and has_fields(shape, new):
         for key in old.keys() | new.keys():
@@ -123,7 +125,7 @@ def _compare(shape: Shape | None, old: Any, new: Any, path: Path, was: Leaves, i
 def _compare_items(shape: Shape, old: list[Any], new: list[Any], path: Path, was: Leaves, is_now: Leaves) -> None:
     before, after = ({item_step(shape, item): item for item in items} for items in (old, new))
     for step in before.keys() | after.keys():
-        if step not in before or step not in after or before[step] != after[step]:
+        if step not in before or step not in after or not same(before[step], after[step]):
             for items, found in ((before, was), (after, is_now)):
                 if step in items:
                     _collect_item(shape, items[step], (*path, step), found)

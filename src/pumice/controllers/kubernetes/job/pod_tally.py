@@ -15,7 +15,7 @@ from pumice.api.json_objects import annotations_of, finalizers_of, is_true, term
 from pumice.controllers.kubernetes.job.backoff_limit import FIRST, Attempts, attempt, next_at
 from pumice.controllers.kubernetes.job.pod_failure_policy import FAIL_INDEX, FAIL_JOB, IGNORE, judged
 from pumice.controllers.kubernetes.owned_pods import ENDED, active, phase
-from pumice.controllers.writes import Write, patch
+from pumice.controllers.writes import Write, without_finalizer
 
 SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
 
@@ -62,8 +62,7 @@ def is_tracked(pod: Object) -> bool:
 
 def let_go(pods: Iterable[Object]) -> list[Write]:
     """The writes that remove the finalizer from pods."""
-    others = ((pod, [each for each in finalizers_of(pod) if each != JOB_TRACKING]) for pod in pods if is_tracked(pod))
-    return [patch(pod, {"metadata": {"finalizers": left or None}}) for pod, left in others]
+    return [write for pod in pods for write in without_finalizer(pod, JOB_TRACKING)]
 
 
 class PodTally(NamedTuple):
