@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.failures import ApiError, NoAnswer
 from pumice.client.transport import ListScope, Page, PatchType, Transport, WatchLine
-from pumice.cluster.clock import AlarmClock
+from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.simulate.fault_settings import Faults
 
 REQUEST_TIMEOUT_S = 30.0  #: as that of the client of a real API server
@@ -26,6 +26,9 @@ class SkewedClock:
 
     async def sleep(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
+
+    def at(self, when: float, call: Callable[[], None]) -> Alarm:
+        return self._clock.at(when - self._skew_s, call)
 
 
 class Link:

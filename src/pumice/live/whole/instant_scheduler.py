@@ -6,10 +6,11 @@ from math import inf
 from pumice.client.event_correlator import EventRecord
 from pumice.client.event_recorder import EventRecorder
 from pumice.client.transport import Transport
-from pumice.live.clock import Clock
+from pumice.cluster.clock import AlarmClock
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
 from pumice.live.scheduler.loop import CycleObserver, Scheduler
 from pumice.live.scheduler.options import Options
+from pumice.live.whole.faulty_transport import SkewedClock
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.simulate.simulated_cluster import PERIOD_S, has_more_to_do
@@ -42,20 +43,27 @@ class InstantScheduler(Scheduler):
         transport: Transport,
         policy: Policy,
         options: Options,
-        clock: Clock,
+        clock: AlarmClock | SkewedClock,
         quiet: Callable[[], Awaitable[None]],
         observer: CycleObserver,
         when_synced: Callable[[], None],
     ) -> None:
         recorder = UnreadEvents(transport, options.component)
         super().__init__(transport, policy, options, clock, recorder=recorder, when_synced=when_synced)
-        self._quiet = quiet
+        self._quiet, self._alarms = quiet, clock
         self._cycle_timer = self._timer = InstantTimer()
         self._observer, self._cycle_observers = observer, [observer]  # alone: nobody reads how long cycles took
 
     async def _until_due(self) -> None:
         await super()._until_due()
         await self._quiet()
+
+    async def _sleep_or_request(self, seconds: float) -> None:
+        alarm = self._alarms.at(self._alarms.now() + seconds, self._stirred.set)
+        try:
+            await self._stirred.wait()
+        finally:
+            alarm.cancel()
 
     def _report(self, decisions: Decisions, now: float) -> None:
         super()._report(decisions, now)
