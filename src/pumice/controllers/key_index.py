@@ -46,10 +46,12 @@ class KeyIndex:
             return
         self.numbers[kind] += (new is not None) - (old is not None)
         for path in INDEXED.get(kind, ()):
-            self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
-        before, after = owners_of(old) if old else [], owners_of(new) if new else []
-        if old is None or new is None or before != after:
-            self._index_owners((kind, key), before, after)
+            before, after = _indexed(old, path), _indexed(new, path)
+            if before != after:
+                self._index_field(self._by_field.setdefault((kind, path), {}), key, before, after)
+        owners, owners_now = owners_of(old) if old else [], owners_of(new) if new else []
+        if old is None or new is None or owners != owners_now:
+            self._index_owners((kind, key), owners, owners_now)
             if kind in ADOPTABLE:
                 self._index_strays((kind, key.namespace), key, new)
 
@@ -61,10 +63,7 @@ class KeyIndex:
             if not strays:
                 del self._strays[place]
 
-    def _index_field(self, index: dict[str, dict[Key, None]], path: str, key: Key, old: Object | None, new: Object | None) -> None:
-        before, after = _indexed(old, path), _indexed(new, path)
-        if before == after:
-            return
+    def _index_field(self, index: dict[str, dict[Key, None]], key: Key, before: str | None, after: str | None) -> None:
         if before is not None:
             index[before].pop(key, None)
             if not index[before]:

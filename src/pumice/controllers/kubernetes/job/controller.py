@@ -5,14 +5,14 @@ longer each time. If a job is suspended or has ended, its running pods are delet
 left alone.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
 
 from pumice.api import Key, Object, kinds, name_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES, JOB_TRACKING
 from pumice.api.integers import as_ranges
 from pumice.api.json_objects import condition, copied, terminating
-from pumice.controllers.controller import NOTHING, KeysOf, Lister, Result, its_controller, itself, result
+from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, its_controller, itself, result
 from pumice.controllers.kubernetes.job import pod_groups
 from pumice.controllers.kubernetes.job.backoff_limit import FIRST, Attempts
 from pumice.controllers.kubernetes.job.end import deadline, entry, finish, has_ended, verdict
@@ -68,9 +68,14 @@ class BatchJobs:
         self._most_waiting = most_waiting
         self._makes_groups = makes_groups
         its_job = its_claimants(kinds.BATCH_JOB)
+
+        def of_pod(change: ObjectChange, lister: Lister) -> Iterable[Hashable]:
+            is_asked = lister.has_any(kinds.BATCH_JOB) and change.concerns_owners
+            return [*(its_job(change, lister) if is_asked else ()), *strays(change, lister)]
+
         self.watches: dict[str, KeysOf] = {
             kinds.BATCH_JOB: lambda change, lister: [*itself(change, lister), *strays(change, lister)],
-            kinds.POD: lambda change, lister: [*(its_job(change, lister) if change.concerns_owners else ()), *strays(change, lister)],
+            kinds.POD: of_pod,
         }
         if makes_groups:
             self.watches |= dict.fromkeys((pod_groups.WORKLOAD, GROUP), its_controller(kinds.BATCH_JOB))
