@@ -4,12 +4,12 @@ import numpy as np
 
 from pumice.simulate.report_data import Column, Columns
 
-POINTS = 240
+POINTS, BENT_POINTS = 240, 120
 
 
-def bins(begin_s: float, end_s: float, points: int = POINTS) -> Column:
-    """The edges of `points` equal intervals."""
-    return np.linspace(begin_s, max(end_s, begin_s + 1e-9), points + 1)
+def bins(begin_s: float, end_s: float) -> Column:
+    """The edges of equal intervals."""
+    return np.linspace(begin_s, max(end_s, begin_s + 1e-9), POINTS + 1)
 
 
 def means(time_s: Column, values: Column, edges: Column) -> Column:
@@ -41,9 +41,9 @@ def up_to(values: Column, points: Column) -> Column:
     return np.searchsorted(np.sort(values), points, side="right")
 
 
-def bent_points(most: float, points: int = 120) -> Column:
+def bent_points(most: float) -> Column:
     """Points from 0 to `most`, close together where they are small."""
-    spread: Column = np.expm1(np.linspace(0, np.log1p(max(most, 1.0)), points))
+    spread: Column = np.expm1(np.linspace(0, np.log1p(max(most, 1.0)), BENT_POINTS))
     spread[-1] = max(most, 1.0)
     return spread
 

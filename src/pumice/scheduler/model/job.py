@@ -353,14 +353,14 @@ class Job:
     def is_pending(self) -> bool:
         return self.phase == PENDING
 
-    def roles_reach(self, mask: int, *, pending_best_effort: bool) -> bool:
-        """Whether each role has its minimum of tasks in the statuses of the mask. If the job's minimum is below the sum of the roles'
-        minimums, these do not count."""
+    def roles_reach(self, mask: int) -> bool:
+        """Whether each role has its minimum of tasks in the statuses of the mask, Pending ones that request nothing among them. If the
+        job's minimum is below the sum of the roles' minimums, these do not count."""
         if not self.role_minimum or self.min_member < self.role_minimum_total:
             return True
         counts = dict.fromkeys(self.role_minimum, 0)
         for task in self.tasks.values():
-            if task.role in counts and (task.status & mask or (pending_best_effort and task.status == status.PENDING and task.best_effort)):
+            if task.role in counts and (task.status & mask or (task.status == status.PENDING and task.best_effort)):
                 counts[task.role] += 1
         return all(counts[role] >= minimum for role, minimum in self.role_minimum.items())
 

@@ -29,7 +29,7 @@ class Gang(Plugin):
         self._elastic = set[Job]()
 
     def job_valid(self, job: Job) -> Refusal | None:
-        if not job.roles_reach(status.VALID, pending_best_effort=True):
+        if not job.roles_reach(status.VALID):
             return Refusal(NOT_ENOUGH_PODS_OF_TASK, "Not enough valid pods of each task for gang-scheduling")
         if not self._enough_subgroups(job, lambda subjob: True):
             return Refusal(NOT_ENOUGH_PODS_OF_TASK, "Not enough valid subGroups of each task for gang-scheduling")
@@ -47,12 +47,12 @@ class Gang(Plugin):
         return subjob.is_ready
 
     def job_ready(self, job: Job) -> bool:
-        if not job.is_ready or not job.roles_reach(status.READY, pending_best_effort=True):
+        if not job.is_ready or not job.roles_reach(status.READY):
             return False
         return self._enough_subgroups(job, lambda subjob: subjob.is_ready)
 
     def job_pipelined(self, job: Job) -> Vote:
-        if not job.is_pipelined or not job.roles_reach(status.READY | status.PIPELINED, pending_best_effort=True):
+        if not job.is_pipelined or not job.roles_reach(status.READY | status.PIPELINED):
             return Vote.REJECT
         return Vote.PERMIT if self._enough_subgroups(job, lambda subjob: subjob.is_pipelined) else Vote.REJECT
 
