@@ -214,6 +214,24 @@ def test_of_a_resource_that_was_there_one_line_says_that_it_is_gone(caplog: pyte
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == ["pods: 404 NotFound: made to fail"]
 
 
+def test_after_an_outage_nobody_is_told_of_what_was_never_there_nor_that_a_position_is_too_old(caplog: pytest.LogCaptureFixture) -> None:
+    outage = [Fault(503, "Unavailable")] * 7
+
+    async def story(*after: Fault) -> None:
+        async with FakeApi() as api:
+            api.faults.extend([Fault(404, "NotFound")] * (after[0].code == 404))
+            async with following(api, optional=True) as (reflector, _):
+                await reflector.synced.wait()
+                api.faults.extend([*outage, *after])
+                await api.put("pods", "a")
+                await until(lambda: not api.faults)
+
+    run(story(Fault(404, "NotFound")))
+    run(story(Fault(410, "Expired")))
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert {*told} == {"pods: 503 Unavailable: made to fail"}
+
+
 def test_the_same_failure_again_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         async with FakeApi() as api:

@@ -84,6 +84,8 @@ class Reflector(Generic[T]):
         self._in_doubt = False  #: whether the last round ended because the server showed an older state
         self._silent = False  #: whether the last watch showed nothing
         self._failures = 0  #: the number of rounds without progress in a row
+        self._put_off = 0  #: how many rounds without progress ended with 410 or 429, since another failure
+        self._was_there = False  #: whether the server had this resource when it was last asked and answered
         self._watched = False  #: whether a watch has shown anything yet
         self._logged = ""  #: the failure that was logged last; the same failure is not logged again as a warning
         self._passed_over = ""  #: the ordinary failure that was seen last; it may last for good, and is not logged again at all
@@ -128,10 +130,11 @@ class Reflector(Generic[T]):
         if isinstance(error, OutOfOrder) or (isinstance(error, ApiError) and error.code == 410):
             self._view.must_list()
         self._in_doubt = isinstance(error, OutOfOrder)
-        absent = isinstance(error, ApiError) and error.code == 404 and self._optional
-        vanished = absent and self.synced.is_set() and not self.absent
-        self.absent = absent
+        self._put_off = self._put_off + 1 if isinstance(error, ApiError) and error.code in (410, 429) else 0
+        absent = self.absent = isinstance(error, ApiError) and error.code == 404 and self._optional
+        vanished = absent and self._was_there
         if absent:
+            self._was_there = False
             self.synced.set()
         known = str(error) == self._logged or (isinstance(error, NoAnswer) and not self._failures)
         quiet = (absent and not vanished) or self._is_ordinary(error)
@@ -146,7 +149,7 @@ class Reflector(Generic[T]):
         right is lacking from the start, which whoever waits for the first list tells."""
         if not isinstance(error, ApiError):
             return False
-        return (error.code == 403 and not self._watched) or (error.code in (410, 429) and self._failures < PATIENT_ROUNDS)
+        return (error.code == 403 and not self._watched) or 0 < self._put_off <= PATIENT_ROUNDS
 
     async def _list(self) -> None:
         self._view.list_begins()
@@ -160,7 +163,7 @@ class Reflector(Generic[T]):
             raise
         self._in_doubt = False
         self._tell(self._view.list_ends(version))
-        self.trouble, self.absent = None, False
+        self.trouble, self.absent, self._was_there = None, False, True
         self.synced.set()
 
     async def _list_pages(self, limit: int, not_older: int) -> str:
@@ -193,7 +196,7 @@ class Reflector(Generic[T]):
                     event = line if isinstance(line, WatchedEvent) else decode(_event, line)
                     self._take(event.type, event.object)
                     # Neither a list nor an answer that is no event is progress: a server may forget each position at once.
-                    self._failures, self._logged, self.trouble = 0, "", None
+                    self._failures, self._put_off, self._logged, self.trouble = 0, 0, "", None
 
     def _take(self, kind: str, raw: msgspec.Raw) -> None:
         try:
