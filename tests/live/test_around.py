@@ -334,3 +334,14 @@ def _fetch(metrics: dict[str, str], handler: Callable[[web.Request], Awaitable[w
 
 def test_a_state_is_valid_json() -> None:
     assert json.loads(dump(Cluster(), ""))["items"] == []
+
+
+def test_an_address_that_is_taken_is_named() -> None:
+    async def story() -> None:
+        async with Listener("127.0.0.1:0", {}) as first:
+            taken = f"127.0.0.1:{first.port}"
+            with pytest.raises(OSError, match="address already in use") as refused:
+                await Listener(taken, {}).__aenter__()
+            assert refused.value.filename == taken
+
+    asyncio.run(story())

@@ -34,6 +34,7 @@ class Listener:
         others: Handler = _nothing_there,
         largest_body: int = LARGEST_BODY,
     ) -> None:
+        self._address = address
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]") or None, int(port)
         self._routes = routes
@@ -50,9 +51,12 @@ class Listener:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def __aenter__(self) -> Self:
-        """Start to serve. Raises OSError if the address is in use."""
+        """Start to serve. Raises OSError, with the address in the place of a file's name, if the address is in use."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: ServerConnection(self._respond, self._door), self._host, self._port)
+        try:
+            self._server = await loop.create_server(lambda: ServerConnection(self._respond, self._door), self._host, self._port)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._address) from None
         self._sweep()
         return self
 
