@@ -23,6 +23,7 @@ from pumice.cluster.apiserver import (
     import_cluster,
 )
 from pumice.cluster.apiserver.server import AT_ONCE, HISTORY_S, EventExpiry, HistoryExpiry
+from pumice.cluster.apiserver.storage.in_memory import FORGOTTEN_AT_ONCE
 from tests.apiserver.made import EPOCH_S, Clock, pod, store
 
 
@@ -349,6 +350,23 @@ def test_a_watch_may_begin_in_the_past_but_not_before_the_last_but_one_compactio
     history.sweep(3 * HISTORY_S)
     assert names(new) == ["c"] and [obj["metadata"]["name"] for obj in made.all("configmaps")] == ["a", "b", "c"]
     assert made.watch("secrets", since=int(quiet["metadata"]["resourceVersion"])).objects() == []
+
+
+def test_a_long_history_is_forgotten_in_parts() -> None:
+    made = store()
+    history = HistoryExpiry(made.storage, now=0.0)
+    for number in range(FORGOTTEN_AT_ONCE):
+        made.create("configmaps", {"metadata": {"name": f"c{number}"}}, "default")
+    last = made.create("secrets", {"metadata": {"name": "s"}}, "default")
+
+    def kept() -> int:
+        return sum(len(kind_storage.events) for kind_storage in made.storage.kind_storages.values())
+
+    history.sweep(HISTORY_S)
+    before = kept()
+    assert history.sweep(2 * HISTORY_S) and kept() == before - FORGOTTEN_AT_ONCE > 0
+    assert not history.sweep(2 * HISTORY_S) and not kept()
+    assert made.watch("secrets", since=int(last["metadata"]["resourceVersion"])).objects() == []
 
 
 def test_the_volumes_of_a_statefulset_may_be_claims_of_its_own() -> None:

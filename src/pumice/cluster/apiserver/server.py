@@ -99,13 +99,18 @@ class HistoryExpiry:
     def __init__(self, storage: Storage, now: float) -> None:
         self._storage = storage
         self._noted = now, storage.version  #: when was compacted last, and what had been written then
+        self._due: int | None = None  #: the version up to which is being forgotten
 
-    def sweep(self, now: float) -> None:
+    def sweep(self, now: float) -> bool:
+        """Forget some of what is due. Returns whether there may be more of it."""
         then, version = self._noted
         if now - then >= HISTORY_S:
-            self._storage.compact(version)
-            garbage_collection.give_back()
-            self._noted = now, self._storage.version
+            self._noted, self._due = (now, self._storage.version), version
+        if self._due is None or self._storage.compact(self._due):
+            return self._due is not None
+        self._due = None
+        garbage_collection.give_back()
+        return False
 
 
 def write_kubeconfig(path: Path, url: str, token: str, authority: bytes | None, name: str = "pumice") -> None:
@@ -268,9 +273,8 @@ class Server:
         with Handler("the removal of old events"):
             self._door.sweep()
             self.renew(time.time())
-            pause_s = _PAUSE_S if events.sweep() else _SWEEP_EVERY_S
-            history.sweep(loop.time())
-        self._sweeper = loop.call_later(pause_s, self._sweep, events, history)
+            left = [events.sweep(), history.sweep(loop.time())]
+        self._sweeper = loop.call_later(_PAUSE_S if any(left) else _SWEEP_EVERY_S, self._sweep, events, history)
 
     def _secret(self, name: str, size: int) -> bytes:
         """A secret of this server. It is kept in the data directory, so that a kubeconfig stays valid over a restart.

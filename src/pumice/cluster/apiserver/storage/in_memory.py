@@ -22,6 +22,7 @@ from pumice.cluster.apiserver.storage.watch import Key, Watch, WatchEvent, Watch
 
 RING = 16_384  #: events kept of each kind, at least, if they are small
 MOST_STORED = 1024 * 1024 * 1024  #: bytes of the JSON of all objects; in memory they take several times as much
+FORGOTTEN_AT_ONCE = 1000  #: events that one call to `compact` forgets at most
 HISTORY_BYTES = 64 * 1024 * 1024  #: bytes of the JSON of all events kept
 _encode = msgspec.json.encode
 _version_of = attrgetter("resource_version")
@@ -179,11 +180,14 @@ class Storage:
             largest = max(self.kind_storages.values(), key=lambda kind_storage: kind_storage.size)
             self._forget(largest, 1 + len(largest.events) // 8)
 
-    def compact(self, version: int) -> None:
-        """Forget the events up to this version. Objects stay."""
+    def compact(self, version: int) -> bool:
+        """Forget some of the events up to this version. Objects stay. Returns whether there may be more of these events."""
+        left = FORGOTTEN_AT_ONCE
         for kind_storage in self.kind_storages.values():
-            if count := bisect_right(kind_storage.events, version, key=_version_of):
+            if count := min(bisect_right(kind_storage.events, version, key=_version_of), left):
                 self._forget(kind_storage, count)
+                left -= count
+        return not left
 
     def _forget(self, kind_storage: KindStorage, count: int) -> None:
         before = kind_storage.size
