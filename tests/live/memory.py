@@ -253,7 +253,7 @@ class MemoryServer:
         if ("nodes", "", node) not in self.objects:
             return  # a bind to a node that has just gone is taken
         asked = [
-            quantity(container["resources"]["requests"]["cpu"]).milli
+            quantity(container.get("resources", {}).get("requests", {}).get("cpu", "0")).milli
             for pod in self.all(PODS)
             if pod["spec"].get("nodeName") == node and pod["status"].get("phase") not in ("Succeeded", "Failed")
             for container in pod["spec"]["containers"]
