@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pumice.cluster.apiserver.archive import export_cluster as export_cluster, import_cluster as import_cluster
     from pumice.cluster.apiserver.deletion import DeleteOptions as DeleteOptions
     from pumice.cluster.apiserver.patches.patch import PatchRequest as PatchRequest
+    from pumice.cluster.apiserver.readable_store import ListPage as ListPage
     from pumice.cluster.apiserver.server import Server as Server
     from pumice.cluster.apiserver.status import StatusError as StatusError
-    from pumice.cluster.apiserver.store import ListPage as ListPage, Store as Store
+    from pumice.cluster.apiserver.store import Store as Store
 
 _WHERE = {
     "admission.attributes": ("AdmissionAttributes", "AdmissionLister", "AdmissionRefusal", "AdmissionRule", "UserInfo", "WriteOptions"),
@@ -30,7 +31,8 @@ _WHERE = {
     "patches.patch": ("PatchRequest",),
     "server": ("Server",),
     "status": ("StatusError",),
-    "store": ("ListPage", "Store"),
+    "readable_store": ("ListPage",),
+    "store": ("Store",),
 }
 _MODULES = {name: module for module, names in _WHERE.items() for name in names}
 

@@ -14,12 +14,13 @@ from pumice.api.field_selectors import FieldSelector, FieldTerm, parse_field_sel
 from pumice.api.selectors import Selector, parse_selector
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission.attributes import WriteOptions
+from pumice.cluster.apiserver.readable_store import ListPage
 from pumice.cluster.apiserver.requests import Target
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.scheme.second_versions import core_event_path, to_core_event
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.storage.watch import Key
-from pumice.cluster.apiserver.store import ListPage, Store
+from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.streams.watch_stream import ErrorStream, Shown, WatchStream
 from pumice.cluster.apiserver.tables.table import partial, table
 from pumice.cluster.apiserver.validation.name_rules import named

@@ -9,17 +9,15 @@ The objects that the store returns are the stored ones: never change them. The o
 `WriteOptions.owned`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.json import decode, encode
 
 from pumice.api import Object
-from pumice.api.field_selectors import FieldSelector
 from pumice.api.json_objects import clone, same
-from pumice.api.selectors import Selector
-from pumice.cluster.apiserver import binding, deletion, eviction, status, subresource_writes
+from pumice.cluster.apiserver import binding, deletion, eviction, status
 from pumice.cluster.apiserver.admission.attributes import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
 from pumice.cluster.apiserver.admission.audit_notes import AuditNotes, log_notes
 from pumice.cluster.apiserver.admission.builtin_admission import own_rules
@@ -43,34 +41,26 @@ from pumice.cluster.apiserver.metadata import (
 from pumice.cluster.apiserver.patches.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.patches.patch import PatchRequest, patched
 from pumice.cluster.apiserver.pending_calls import Attempt, Caller, OutsideCall, Pending, call_about
+from pumice.cluster.apiserver.readable_store import ReadableStore
 from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.scheme.conversion import seen, seen_early, seen_late, stored
 from pumice.cluster.apiserver.scheme.crd import CRDS, CustomKinds
 from pumice.cluster.apiserver.scheme.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.service_allocator import IP_ADDRESSES, SERVICES, ServiceAllocator
 from pumice.cluster.apiserver.storage.in_memory import Storage, StoreJournal
-from pumice.cluster.apiserver.storage.watch import Key, Watch, WatchFilter
-from pumice.cluster.apiserver.strategies import default, strategy_of
+from pumice.cluster.apiserver.storage.watch import Key
+from pumice.cluster.apiserver.strategies import causes_of, default, strategy_of
+from pumice.cluster.apiserver.subresource_writes import kept, own, own_metadata, untouched
 from pumice.cluster.apiserver.validation import handwritten_rules
 from pumice.cluster.apiserver.validation.field_rules import Causes, compact, invalid
 from pumice.cluster.apiserver.validation.gated_fields import drop_disabled
 
 Done = TypeVar("Done")
 
-_NOTHING: Object = {}
 _DEFAULT = WriteOptions()
 
 
-class ListPage(NamedTuple):
-    """One page of a list. `rest` is its last key, or None if there is no further page; `remaining` counts the items after this page."""
-
-    items: list[Object]
-    version: int
-    rest: Key | None
-    remaining: int
-
-
-class Store:
+class Store(ReadableStore):
     """A cluster's objects. `clock` returns seconds since 1970, `new_uid` a new uid; `gates` are the feature gates that are on."""
 
     def __init__(
@@ -85,9 +75,8 @@ class Store:
     ) -> None:
         self.now = clock
         self.new_uid = new_uid
-        self.kinds = KindTable(builtin_kinds(gates))
+        super().__init__(KindTable(builtin_kinds(gates)), Storage(journal, version))
         self.version = VERSION["gitVersion"]  #: what the server says of itself
-        self.storage = Storage(journal, version)
         self.admission = Admission(own_rules())
         self.admission.add(rules)
         self.custom_kinds = CustomKinds(self)
@@ -98,7 +87,6 @@ class Store:
         self.attempt: Attempt | None = None  #: the write that is under way, if it can wait
         self.webhooks = Webhooks(self)
         self.policies = Policies(self)
-        self.before_read: dict[str, Callable[[], None]] = {}  #: by storage: what writes objects that only their readers need
         self._right_specs = KnownSpecs[bool]()
         self._completed_specs = KnownSpecs[CompletedSpec]()
         self.storage.listen(self.custom_kinds.on_write)
@@ -127,88 +115,6 @@ class Store:
         if storage == CRDS:
             self.custom_kinds.install(obj)
 
-    # Reading
-
-    def kind(self, resource: str | ServedKind) -> ServedKind:
-        """The kind called "pods" or "jobs.batch.volcano.sh". Raises StatusError 404."""
-        if isinstance(resource, ServedKind):
-            return resource
-        try:
-            return self.kinds.named(resource)
-        except KeyError:
-            raise status.no_such_path() from None
-
-    def find(self, resource: str, namespace: str, name: str) -> Object | None:
-        """The object; None if there is no such object or no such kind."""
-        kind = self.kinds.find(resource)
-        return self.storage.get(self._read(kind), (namespace, name)) if kind is not None else None
-
-    def _read(self, kind: ServedKind) -> str:
-        """The storage of a kind, which is about to be read."""
-        if kind.storage in self.before_read:
-            self.before_read[kind.storage]()
-        return kind.storage
-
-    def all(self, resource: str, namespace: str = "") -> Iterator[Object]:
-        """Every object of a kind, ordered by namespace and name; nothing if there is no such kind."""
-        kind = self.kinds.find(resource)
-        if kind is None or not self.storage.has_any(self._read(kind)):
-            return iter(())
-        return (obj for _, obj in self.storage.select(kind.storage, WatchFilter(namespace)))
-
-    def get(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:
-        """The object as this version of its kind shows it. Raises StatusError 404."""
-        kind = self.kind(resource)
-        obj = self.storage.get(self._read(kind), (namespace if kind.namespaced else "", name))
-        if obj is None:
-            raise kind.not_found(name)
-        return seen(kind, obj)
-
-    def list(
-        self,
-        resource: str | ServedKind,
-        namespace: str = "",
-        labels: Selector = (),
-        fields: FieldSelector = (),
-        limit: int = 0,
-        version: int | None = None,
-        after: Key | None = None,
-    ) -> ListPage:
-        """A list of objects, or one page of it as of `version`. Raises StatusError 410 if events since that version are forgotten."""
-        kind = self.kind(resource)
-        selected = self.storage.select(self._read(kind), WatchFilter(namespace, labels, fields), version, after)
-        items: list[Object] = []
-        last: Key | None = None
-        rest: Key | None = None
-        remaining = 0
-        for key, obj in selected:
-            if limit and len(items) == limit:
-                rest = last
-                remaining = 1 + sum(1 for _ in selected)
-                break
-            items.append(obj)
-            last = key
-        if kind.convert is not None:
-            kind.convert.prepare(kind.api_version, items)
-        return ListPage([seen(kind, obj) for obj in items], self.storage.version if version is None else version, rest, remaining)
-
-    def watch(
-        self,
-        resource: str | ServedKind,
-        namespace: str = "",
-        labels: Selector = (),
-        fields: FieldSelector = (),
-        since: int | None = None,
-        wake: Callable[[], None] | None = None,
-    ) -> Watch:
-        """A watch of the events after version `since` (None: from now on). Raises StatusError 410 if some of them are forgotten."""
-        kind = self.kind(resource)
-        start = self.storage.version if since is None else since
-        return self.storage.watch(kind.storage, WatchFilter(namespace, labels, fields), start, wake)
-
-    def unwatch(self, resource: str | ServedKind, watch: Watch) -> None:
-        self.storage.unwatch(self.kind(resource).storage, watch)
-
     # Writing
 
     def create(self, resource: str | ServedKind, obj: Object, namespace: str = "", options: WriteOptions = _DEFAULT) -> Object:
@@ -225,24 +131,22 @@ class Store:
         stated = obj.get("spec")
         spec = encode(stated) if kind.storage == "pods" else b""
         known = self._completed_specs.get(spec)
-        obj = self._taken(kind, obj, namespace, options, _NOTHING if known is None else {"spec": stated})
+        obj = self._taken(kind, obj, namespace, options, None if known is None else {"spec": stated})
         namespace = (namespace or obj["metadata"].get("namespace") or "default") if kind.namespaced else ""
         shown, kind = kind, kind.stored_as or kind
         now = self.now()
         uid = self.attempt.uid if self.attempt is not None and self.attempt.uid else self.new_uid()
         name = set_identity(kind, obj, namespace, uid, now)
+        strategy_of(kind).begin(obj)
         if known is None:
             is_whole = obj.get("spec") is stated
             drop_disabled(kind.shape, obj, None, kind.gates)
-            strategy_of(kind).begin(obj)
             default(kind, obj)
             if spec and is_whole:
                 known = CompletedSpec(encode(obj["spec"]), obj["status"]["qosClass"])
                 self._completed_specs.add(spec, known)
         else:
-            obj["spec"] = decode(known.json)
-            strategy_of(kind).begin(obj)
-            obj["status"]["qosClass"] = known.quality
+            obj["spec"], obj["status"]["qosClass"] = decode(known.json), known.quality
         if options.tracked and "managedFields" not in obj["metadata"]:
             fields = note_create(kind, obj, options.manager, now, {"spec": known.fields} if known and known.fields else {})
             if known is not None:
@@ -268,8 +172,8 @@ class Store:
         key = (str(metadata.get("namespace") or "default") if kind.namespaced else "", str(metadata.get("name") or ""))
         old = self.storage.get(kind.storage, key)
         if subresource == "status" and not options.owned:  # the other fields are not written
-            obj |= {"metadata": _own_metadata(metadata, old)} | ({"status": clone(obj["status"])} if "status" in obj else {})
-        obj = stored(kind, shaped(kind, obj, options, _untouched(kind, old, obj, subresource)))
+            obj |= {"metadata": own_metadata(metadata, old)} | ({"status": clone(obj["status"])} if "status" in obj else {})
+        obj = stored(kind, shaped(kind, obj, options, untouched(kind, old, obj, subresource)))
         if old is None:
             raise kind.not_found(key[1])
         if kind.versioned_update and metadata.get("resourceVersion") in (None, "", "0"):
@@ -292,7 +196,7 @@ class Store:
         shown, kind = kind, kind.stored_as or kind
         keep_identity(kind, key[1], obj["metadata"], old["metadata"])
         now = self.now()
-        obj = subresource_writes.kept(kind, obj, old, subresource, now)
+        obj = kept(kind, obj, old, subresource, now)
         drop_disabled(kind.shape, obj, old, kind.gates)
         if subresource != "status":
             default(kind, obj)
@@ -330,10 +234,10 @@ class Store:
             return self._created(kind, clone(fresh), namespace, options)
         shown = seen(kind, old)
         fresh = patched(kind, shown, patch, key, options, now, subresource)
-        untouched = _untouched(kind, old, fresh, subresource) or {key: value for key, value in fresh.items() if old.get(key) is value}
-        fresh = _own(fresh, untouched, old) if subresource == "status" and shown is old and not kind.custom else clone(fresh)
+        same_fields = untouched(kind, old, fresh, subresource) or {key: value for key, value in fresh.items() if old.get(key) is value}
+        fresh = own(fresh, same_fields, old) if subresource == "status" and shown is old and not kind.custom else clone(fresh)
         try:
-            obj = self._taken(kind, fresh, namespace, options, untouched)
+            obj = self._taken(kind, fresh, namespace, options, same_fields)
         except Misshaped as error:
             if patch.type == "apply":
                 raise
@@ -415,10 +319,10 @@ class Store:
 
     # Steps of a write
 
-    def _taken(self, kind: ServedKind, obj: Object, namespace: str, options: WriteOptions, untouched: Object = _NOTHING) -> Object:
+    def _taken(self, kind: ServedKind, obj: Object, namespace: str, options: WriteOptions, untouched: Object | None = None) -> Object:
         """The object in its stored form, with its shape checked and without fields that its kind does not have."""
         check_head(kind, obj, namespace)
-        return stored(kind, shaped(kind, obj, options, untouched))
+        return stored(kind, shaped(kind, obj, options, untouched or {}))
 
     def _admitted(self, review: AdmissionAttributes, options: WriteOptions) -> Object:
         obj = self.admission.mutated(review, self)
@@ -460,7 +364,7 @@ class Store:
 
     def _causes(self, kind: ServedKind, obj: Object, review: AdmissionAttributes) -> Causes:
         """The causes for refusing what admission has left, besides its metadata."""
-        causes = subresource_writes.causes_of(kind, obj, review.old, review.subresource)
+        causes = causes_of(kind, obj, review.old, review.subresource)
         if not (kind.custom or kind.to_stored is not None or review.subresource):
             causes = handwritten_rules.causes(kind.shape, obj, review.old) + causes
         if kind.rules is None:
@@ -493,26 +397,3 @@ class Store:
         if not options.dry_run:
             self.storage.remove(kind.storage, key)
         return shown
-
-
-def _own(obj: Object, kept: Object, old: Object) -> Object:
-    """A copy of the object for a write to the status. It shares those fields that are the same in `kept`: nobody changes them before they
-    are replaced."""
-    own = {key: value if value is kept.get(key) or key == "metadata" else clone(value) for key, value in obj.items()}
-    return own | {"metadata": _own_metadata(obj["metadata"], old)}
-
-
-def _own_metadata(metadata: Object, old: Object | None) -> Object:
-    """A copy of the metadata for a write to the status, which sets some of their fields and changes none inside them."""
-    return dict(old["metadata"]) if old is not None and metadata == old["metadata"] else clone(metadata)
-
-
-def _untouched(kind: ServedKind, old: Object | None, obj: Object, subresource: str) -> Object:
-    """The stored fields that need no check where the written object has equal ones: for a write to the status, all other fields; of a
-    custom object those that are written letter by letter as they were (1 is equal to true, and stored objects suit the schema)."""
-    if old is None:
-        return _NOTHING
-    if kind.custom:
-        is_same_version = obj.get("apiVersion") == old["apiVersion"]
-        return {key: old[key] for key in old.keys() & obj if is_same_version and encode(old[key]) == encode(obj[key])}
-    return {key: old[key] for key in old if key != "status"} if subresource == "status" else _NOTHING

@@ -26,6 +26,7 @@ from pumice.cluster.apiserver.validation import (
     device_checks,
     group_checks,
     object_checks,
+    pod_updates,
     slice_checks,
 )
 from pumice.cluster.apiserver.validation.field_rules import Causes, fill
@@ -261,3 +262,14 @@ def strategy_of(kind: ServedKind) -> Strategy:
         return _PLAIN
     status = kind.shape.fields.get("status")
     return _WITHOUT_STATUS if kind.custom or status is None or status.required else _WITH_STATUS
+
+
+_PART_CAUSES = {"resize": pod_updates.resize_causes, "ephemeralcontainers": pod_updates.ephemeral_causes}
+
+
+def causes_of(kind: ServedKind, obj: Object, old: Object | None, subresource: str) -> Causes:
+    """What is wrong with the part of an object that a write to it, or through a subresource, may change."""
+    if kind.storage in group_checks.KINDS:
+        return group_checks.group_causes(kind, obj, old)
+    causes = _PART_CAUSES.get(subresource, strategy_of(kind).causes)
+    return causes(obj, old)

@@ -1,20 +1,18 @@
 """What a write through a subresource may change: its part of the object, and nothing else.
 
 `kept` makes the object to be written: that part comes from the new state, all else from the stored object, which must not be changed. A
-write to the status shares the stored fields, but for the metadata; the others copy them. `causes_of` returns what is wrong with the part. A
-write to the object itself changes everything except the status; of a namespace, it does not change the finalizers in the spec either.
+write to the status shares the stored fields, but for the metadata; the others copy them. A write to the object itself changes everything
+except the status; of a namespace, it does not change the finalizers in the spec either.
 """
+
+from msgspec.json import encode
 
 from pumice.api import Object, rfc3339
 from pumice.api.json_objects import clone
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
-from pumice.cluster.apiserver.strategies import strategy_of
-from pumice.cluster.apiserver.validation import group_checks, pod_updates
-from pumice.cluster.apiserver.validation.field_rules import Causes
 
 _PHASE_SINCE = "lastPhaseTransitionTime"
 _RESIZED = ("resources", "resizePolicy")
-_PART_CAUSES = {"resize": pod_updates.resize_causes, "ephemeralcontainers": pod_updates.ephemeral_causes}
 
 
 def kept(kind: ServedKind, obj: Object, old: Object, subresource: str, now: float) -> Object:
@@ -80,11 +78,27 @@ def _note_phase(status: Object, before: Object, now: float) -> None:
         status |= {_PHASE_SINCE: found} if found else {}
 
 
-def causes_of(kind: ServedKind, obj: Object, old: Object | None, subresource: str) -> Causes:
-    if kind.storage in group_checks.KINDS:
-        return group_checks.group_causes(kind, obj, old)
-    causes = _PART_CAUSES.get(subresource, strategy_of(kind).causes)
-    return causes(obj, old)
+def own(obj: Object, kept: Object, old: Object) -> Object:
+    """A copy of the object for a write to the status. It shares those fields that are the same in `kept`: nobody changes them before they
+    are replaced."""
+    own = {key: value if value is kept.get(key) or key == "metadata" else clone(value) for key, value in obj.items()}
+    return own | {"metadata": own_metadata(obj["metadata"], old)}
+
+
+def own_metadata(metadata: Object, old: Object | None) -> Object:
+    """A copy of the metadata for a write to the status, which sets some of their fields and changes none inside them."""
+    return dict(old["metadata"]) if old is not None and metadata == old["metadata"] else clone(metadata)
+
+
+def untouched(kind: ServedKind, old: Object | None, obj: Object, subresource: str) -> Object:
+    """The stored fields that need no check where the written object has equal ones: for a write to the status, all other fields; of a
+    custom object those that are written letter by letter as they were (1 is equal to true, and stored objects suit the schema)."""
+    if old is None:
+        return {}
+    if kind.custom:
+        is_same_version = obj.get("apiVersion") == old["apiVersion"]
+        return {key: old[key] for key in old.keys() & obj if is_same_version and encode(old[key]) == encode(obj[key])}
+    return {key: old[key] for key in old if key != "status"} if subresource == "status" else {}
 
 
 def _keep_addresses(spec: Object, before: Object) -> None:
