@@ -29,15 +29,14 @@ class RowLog(list[RowChange]):
     def __init__(self) -> None:
         super().__init__()
         self._earlier: list[int] = []  #: the remembered rows of earlier changes
-        self._begin = 0  #: the position of the first entry
+        self.position = 0
         self.tells_rows = True  #: if not, all rows count as changed: for cycles without shortcuts
 
-    @property
-    def position(self) -> int:
-        return self._begin + len(self)
+    def append(self, change: RowChange) -> None:
+        list.append(self, change)  # quicker than super(), as each move comes here
+        self.position += 1
 
     def clear(self) -> None:
-        self._begin += len(self)
         self._earlier += [change[0] for change in self]
         if len(self._earlier) > MOST_ROWS:
             del self._earlier[: -MOST_ROWS // 2]
@@ -45,11 +44,12 @@ class RowLog(list[RowChange]):
 
     def since(self, position: int) -> list[RowChange] | None:
         """The changes after a position; None if the position is before the end of the last session."""
-        return self[position - self._begin :] if position >= self._begin else None
+        number = self.position - position
+        return self[len(self) - number :] if number <= len(self) else None
 
     def rows_since(self, position: int) -> set[int] | None:
         """The rows that changed after a position; None if the position is too long ago, or if rows are not told."""
-        first = position - self._begin
+        first = len(self) - (self.position - position)
         if not self.tells_rows or first < -len(self._earlier):
             return None
         rows = {change[0] for change in (self[first:] if first > 0 else self)}
