@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
-from pumice.cluster.apiserver.patches.managed_fields import SharedFields, difference, leaves, to_fields
+from pumice.cluster.apiserver.patches.field_paths import difference, leaves, to_fields
+from pumice.cluster.apiserver.patches.managed_fields import SharedFields
 from tests.apiserver.made import store
 from tests.calls import calls
 

@@ -13,7 +13,7 @@ from pumice.api.annotations import LAST_APPLIED
 from pumice.api.field_selectors import parse_field_selector
 from pumice.api.json_objects import merged
 from pumice.cluster.apiserver import PatchRequest, StatusError, WriteOptions
-from pumice.cluster.apiserver.patches.managed_fields import from_fields, to_fields
+from pumice.cluster.apiserver.patches.field_paths import from_fields, to_fields
 from pumice.cluster.apiserver.patches.patch import PatchError, json_patch, strategic_merge
 from pumice.cluster.apiserver.scheme.builtin_shapes import object_shape
 from tests.apiserver.made import pod, store

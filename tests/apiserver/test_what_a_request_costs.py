@@ -9,7 +9,7 @@ import pytest
 
 from pumice.cluster.apiserver import PatchRequest, StatusError, WriteOptions
 from pumice.cluster.apiserver.bootstrap import volcano_definitions
-from pumice.cluster.apiserver.patches.managed_fields import _keyed_step
+from pumice.cluster.apiserver.patches.field_paths import _keyed_step
 from pumice.cluster.apiserver.scheme.crd import CRDS
 from pumice.cluster.apiserver.scheme.structural_schema import _matches_short
 from pumice.http.parser import Malformed, _kept_headers, take_head

@@ -13,19 +13,8 @@ from pumice.api import Object
 from pumice.api.annotations import LAST_APPLIED
 from pumice.api.plural import counted
 from pumice.cluster.apiserver.decoding import untyped
-from pumice.cluster.apiserver.patches.managed_fields import (
-    CLIENT_SIDE,
-    UNMANAGED,
-    Leaves,
-    Manager,
-    Ownership,
-    Path,
-    has_fields,
-    has_items,
-    item_step,
-    leaves,
-    shown,
-)
+from pumice.cluster.apiserver.patches.field_paths import Leaves, Path, has_fields, has_items, item_step, leaves, shown
+from pumice.cluster.apiserver.patches.managed_fields import CLIENT_SIDE, UNMANAGED, Manager, Ownership
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.scheme.schema import Shape
 from pumice.cluster.apiserver.status import StatusError
