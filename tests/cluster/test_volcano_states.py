@@ -1,17 +1,19 @@
 """One cycle of the real vc-scheduler beside one of ours, on the recorded cases and on random states.
 
 Given is a program: `VOLCANO_SCHEDULER=FILE pytest -m nightly tests/cluster/test_volcano_states.py`. It runs against a real API server
-into whose etcd the states are put. SEED is the first of the random states, and STATES says how many there are.
+into whose etcd the states are put. SEED is the first of the random states, or sequences of changes, and STATES says how many there are.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,19 @@ import pytest
 import yaml
 from binaries import why_not
 from installed import DEFINITIONS, pumice
+from random_changes import Sequence, putting
 from random_states import InDomains, Mixed, Ruled, State
 from realcluster import RealCluster
 from stored import PLACES, Etcd, as_stored
 from volcano_release import kubectl, until_established
 
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
 from tests.cases.compare import LOADER, Case, agrees, cases, owners, plain
 from tests.cases.test_cases import run
+from tests.live.memory import MemoryServer
+from tests.live.stories import policy
+from tests.live.virtual import VirtualClock, run as run_live
 
 pytestmark = pytest.mark.nightly
 RECORDED = Path(__file__).parents[1] / "cases" / "volcano"
@@ -148,6 +156,34 @@ def test_random_states_have_an_outcome_of_the_real_scheduler(
     first, count = int(os.environ.get("SEED", "1")), int(os.environ.get("STATES", "100"))
     differ = [seed for seed in range(first, first + count) if not _agree(volcano, made(seed).documents, seed, tmp_path)]
     assert len(differ) <= count * 0.05, differ
+
+
+def test_states_that_random_changes_come_to_have_one_too(volcano: Volcano, tmp_path: Path) -> None:
+    """As above: the states before each cycle, which have what schedulers wrote and what pods and jobs have lived through."""
+    first, count = int(os.environ.get("SEED", "1")), int(os.environ.get("STATES", "100"))
+    states = {
+        seed * 100 + step: state for seed in range(first, first + count) for step, state in enumerate(run_live(came_to(Sequence(seed))))
+    }
+    differ = [number for number, state in states.items() if not _agree(volcano, state, number, tmp_path)]
+    assert len(differ) <= len(states) * 0.05, differ
+
+
+async def came_to(sequence: Sequence) -> list[list[dict[str, Any]]]:
+    """The objects before each cycle of the live scheduler."""
+    server, found = MemoryServer(start_s=None, stop_s=1e7), []
+    for item in sequence.objects:
+        putting(item)(server)
+    scheduler = Scheduler(server, policy(sequence.texts[0]), Options(period_s=0.0), VirtualClock())
+    async with scheduler.started():
+        for text, changes in zip(sequence.texts, sequence.steps, strict=True):
+            for change in changes:
+                change(server)
+            scheduler.adopt(policy(text))
+            await asyncio.sleep(1.0)
+            configuration = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"volcano-scheduler.conf": text}}
+            found.append([configuration, *(deepcopy(item) for item in server.objects.values() if item.get("kind") in PLACES)])
+            await scheduler.step()
+    return found
 
 
 def _agree(volcano: Volcano, documents: list[dict[str, Any]], seed: int, folder: Path) -> bool:
