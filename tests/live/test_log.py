@@ -10,9 +10,15 @@ import pytest
 from pumice.api.kinds import HYPER_NODES, NAMESPACES, POD_GROUPS, PODS, RESOURCE_CLAIMS, Kind
 from pumice.client.failures import ApiError
 from pumice.live.fault_log import ALIKE_LOGGED, ALIKE_WINDOW_S, FirstOfMany
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model import Task
+from pumice.scheduler.registry import PLUGINS
 from tests.live.memory import MemoryServer
-from tests.live.stories import scheduling, server, until
-from tests.live.virtual import run
+from tests.live.stories import running, scheduling, server, until
+from tests.live.virtual import VirtualClock, run
 
 ENDING = 'pods "train-0" is forbidden: unable to create new content in namespace default because it is being terminated'
 
@@ -150,3 +156,26 @@ def test_a_start_beside_new_definitions_and_a_narrow_role_is_told_without_a_warn
     run(story())
     assert keep_raw(caplog)[-1] == "our role does not let these be read, and we do without: resourceclaims"
     assert all(record.levelno < logging.WARNING for record in caplog.records)
+
+
+class ByName(Plugin):
+    """Fails with a text of its own for each pod."""
+
+    name = "by-name"
+
+    def filter_node(self, task: Task, node: object) -> None:
+        raise KeyError(task.name)
+
+
+def test_a_plugin_that_fails_for_each_pod_in_other_words_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        api = server("a")
+        for number in range(3):
+            api.gang(f"train-{number}", pods=2, cpu=0.1)
+        conf = DEFAULT.replace("- name: gang", "- name: gang\n  - name: by-name")
+        policy = read_policy(conf, {**PLUGINS, "by-name": ByName})[0]
+        async with running(Scheduler(api, policy, Options(), VirtualClock())):
+            await asyncio.sleep(60)
+
+    run(story())
+    assert len([message for message in keep_raw(caplog) if "by-name failed in filter_node" in message]) == 1

@@ -113,7 +113,7 @@ class Scheduler:
         self._outcomes = Outcomes(handle, self._pod_version)
         self._event_handlers = EventHandlers(handle, options, self._outcomes)
         self._sender = Sender(transport, self._outcomes, self._outcomes.raw_objects, self.clock, options)
-        self._logged_failures: set[Failure] = set()  #: failures of plugins that have been logged
+        self._logged_failures: set[Failure] = set()  #: failures of plugins that have been logged, without their messages
         self._faults = self._unchecked = 0  #: failed cycles in a row; cycles since the state was last held against a recount
         self._guarded_until = -inf
         self._pace = pace
@@ -314,8 +314,9 @@ class Scheduler:
     def _report(self, decisions: Decisions, now: float) -> None:
         """Report the cycle to the log, metrics and observers, and compute when the next one is due."""
         for failure in decisions.failures:
-            if failure not in self._logged_failures:
-                self._logged_failures.add(failure)
+            place = replace(failure, message="")  # which may name the pod
+            if place not in self._logged_failures:
+                self._logged_failures.add(place)
                 log.error("%s", failure)
         self.cycled_at = self.clock.now()
         took_s = self.cycled_at - now
