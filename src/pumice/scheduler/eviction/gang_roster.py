@@ -14,7 +14,7 @@ from pumice.scheduler.eviction.candidate_nodes import Eligible
 from pumice.scheduler.eviction.gang_bundles import safe_ones
 from pumice.scheduler.eviction.gang_offer import Columns, Offer, Ranks, importance
 from pumice.scheduler.model import Cluster, Job, Mask, NDArray, Table, Task, Vector
-from pumice.scheduler.model.resources import Sum, as_vectors
+from pumice.scheduler.model.resources import Sum, as_vectors, no_sum
 
 RankKey = Callable[[Job], Hashable]  #: the key that decides the place of a job among the victims
 SAFE, WHOLE, STAYS = 0, 1, 2
@@ -45,7 +45,8 @@ class Roster:
             self._spans[job.uid] = (len(self._jobs), begin, begin + len(list(its_tasks)))
             self._jobs.append(job)
         self._owner = np.repeat(np.arange(len(self._jobs)), [end - begin for _, begin, end in self._spans.values()])
-        self._holding: Sum = np.zeros((2, width, len(self._jobs)), np.int64)
+        requests = [sum((task.template.exactly for task in job.tasks.values()), no_sum(width)) for job in self._jobs]
+        self._of_all: Sum = np.array(requests, np.int64).reshape(len(self._jobs), 2, width).transpose(1, 2, 0)
         self._rank_keys: dict[Hashable, int] = {}
         self._codes = np.zeros(len(self._jobs), int)  #: of each job, the number of its rank key
         for job in self._jobs:
@@ -70,8 +71,8 @@ class Roster:
         ranks = Ranks(bundles % 2 == WHOLE, self._ranks(in_order)[self._codes[jobs]], jobs)
         asked = np.flatnonzero(need)
         sizes: Table = np.add.reduceat(self._requests[np.ix_(asked, self._columns.template[entries])], first, axis=1)
-        held = as_vectors(self._holding[:, column, jobs] for column in asked)
-        returns = _returns(sizes, held, need[asked, None], ranks.whole)
+        of_all = as_vectors(self._of_all[:, column, jobs] for column in asked)
+        returns = _returns(sizes, of_all, need[asked, None], ranks.whole)
         order = np.lexsort((-returns, ranks.place_of_job, ranks.whole))
         place = np.empty(2 * len(self._jobs), int)
         place[bundles[order]] = np.arange(len(bundles))
@@ -103,11 +104,10 @@ class Roster:
         return range(begin, end)
 
     def _look_at(self, job: Job, here: Sequence[int]) -> None:
-        """Take in the bundles, holding and rank key of a job. `here`: the entries of its tasks that may go."""
+        """Take in the bundles and the rank key of a job. `here`: the entries of its tasks that may go."""
         number, _, _ = self._spans[job.uid]
         for entry, safe in zip(here, safe_ones(job, [self._tasks[entry] for entry in here]), strict=True):
             self._part[entry] = SAFE if safe else WHOLE
-        self._holding[:, :, number] = job.holding
         self._codes[number] = self._rank_keys.setdefault(self._rank_key(job), len(self._rank_keys))
 
 
@@ -116,9 +116,10 @@ def _job(task: Task) -> Job:
     return task.job
 
 
-def _returns(sizes: Table, held: Table, need: Table, whole: Mask) -> Vector:
-    """What each bundle gives here of the need, divided by what its gang loses in the whole cluster; infinite for a Safe bundle."""
+def _returns(sizes: Table, of_all: Table, need: Table, whole: Mask) -> Vector:
+    """What each bundle gives here of the need, divided by what all pods of its gang request, also those that have ended, whose work may be
+    lost with the gang; infinite for a Safe bundle."""
     gains = (np.minimum(sizes, need) / need).sum(axis=0)
-    costs = np.where(whole, (held / need).sum(axis=0), 0.0)
+    costs = np.where(whole, (of_all / need).sum(axis=0), 0.0)
     returns: Vector = np.divide(gains, costs, out=np.full(len(gains), np.inf), where=costs > 0)
     return returns
