@@ -19,8 +19,7 @@ from pumice.cluster.apiserver.openapi.v3 import document
 from pumice.cluster.apiserver.scheme.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.scheme.conversion import stored
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
-from pumice.cluster.apiserver.strategies import default
-from pumice.cluster.apiserver.subresource_writes import causes_of
+from pumice.cluster.apiserver.strategies import causes_of, default
 from pumice.cluster.apiserver.tables.table import table
 from pumice.cluster.apiserver.validation import handwritten_rules
 from pumice.http.messages import Request
