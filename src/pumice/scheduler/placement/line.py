@@ -94,10 +94,6 @@ class Line:
         """The pods that the job still needs to start, grouped by template."""
         raise NotImplementedError
 
-    def is_of_one(self, job: Job, promise: Promise) -> bool:
-        """Whether a promise is of one pod on a node that may take it, and the job needs such a pod to start."""
-        return promise.is_of_one(self.pod_sets(job))
-
     def _has_quota(self, job: Job, task: Task) -> bool:
         raise NotImplementedError
 
@@ -202,4 +198,4 @@ class SurePromises:
 
     def _single(self, job: Job) -> Promise | None:
         promise = self._promises.get(job.uid)
-        return promise if promise is not None and self._line.is_of_one(job, promise) else None
+        return promise if promise is not None and promise.is_of_one(self._line.pod_sets(job)) else None

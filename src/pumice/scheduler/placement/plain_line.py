@@ -25,7 +25,7 @@ from pumice.scheduler.model import INQUEUE, Cluster, Job, Task, Template, status
 from pumice.scheduler.placement.growing_room import GrowingRoom
 from pumice.scheduler.placement.line import PROMISES, Line, candidates
 from pumice.scheduler.placement.planned_ends import PlannedEnds
-from pumice.scheduler.placement.timetable import PodSet, Promise, Timetable, Usage
+from pumice.scheduler.placement.timetable import PodSet, Promise, Timetable
 from pumice.scheduler.placement.waiters import MEMORY, Waiter, Waiters
 
 MOST = 10_000  #: jobs in a line that is served the short way: in longer ones those that are alike are better served as one
@@ -51,7 +51,6 @@ class PlainLine(Line):
         self._evaluations = evaluations
         self._observer = observer
         self._sets: dict[Hashable, tuple[int, list[PodSet]]] = {}  #: by kind of task: the position in the log, and what it asks for then
-        self._known: dict[Hashable, tuple[int, Usage]] = {}  #: by kind and row: the position, and what a promise there is; () for none
 
     def start_in_order(self) -> Waiter | None:
         """Start jobs in order. Return the first that does not fit; None if all fit."""
@@ -114,13 +113,6 @@ class PlainLine(Line):
             evaluation.refresh()
             known = self._sets[waiter.kind] = position, [PodSet(waiter.task.template.request, 1, evaluation.resolvable)]
         return known[1]
-
-    def is_of_one(self, job: Job, promise: Promise) -> bool:
-        kind = self._waiters.by_uid[job.uid].kind, promise.usage[0][1]
-        known = self._known.get(kind)
-        if known is None or known[0] != self.cluster.log.position:
-            known = self._known[kind] = self.cluster.log.position, promise.usage if promise.is_of_one(self.pod_sets(job)) else ()
-        return known[1] == promise.usage
 
     def _length(self, job: Job) -> float:
         return self._waiters.by_uid[job.uid].length
