@@ -7,6 +7,7 @@ from pumice.api.json_objects import clone
 from pumice.api.selectors import selector_text
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission.attributes import WriteOptions
+from pumice.cluster.apiserver.metadata import check_version
 from pumice.cluster.apiserver.scheme.kinds import ServedKind
 from pumice.cluster.apiserver.store import Store
 
@@ -40,9 +41,7 @@ def rescale(store: Store, kind: ServedKind, old: Object, scale: Object, options:
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if type(replicas) is not int or replicas < 0:
         raise kind.invalid(old["metadata"]["name"], [("spec.replicas", f"Invalid value: {replicas}: must be greater than or equal to 0")])
-    wanted = (scale.get("metadata") or {}).get("resourceVersion")
-    if wanted not in (None, "", "0", old["metadata"]["resourceVersion"]):
-        raise status.stale(kind.plural, kind.group, old["metadata"]["name"])
+    check_version(kind, old["metadata"]["name"], scale.get("metadata") or {}, old)
     obj = clone(old)
     *parents, last = kind.scale.spec_replicas
     place = obj

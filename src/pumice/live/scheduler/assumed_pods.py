@@ -4,6 +4,8 @@ Until then a bind holds its room, and an eviction frees its room only when the p
 assumption ends in one of three ways. The watch shows what was assumed (confirmed). The write fails and the pod is read again: the read
 version then counts (forgotten). The write was granted but the watch never shows it (expired after `EXPIRY_S`): the pod is read again too. A
 read version only replaces the assumption for which it was read, and only if the watch has shown nothing newer meanwhile.
+
+How often a bind is tried, and when: `sender.py`.
 """
 
 import logging

@@ -3,6 +3,8 @@
 A job that is let in (phase Inqueue) gets its pods created and its room reserved. One that is not does not block the next. Who reserves
 nothing is let in unasked, but not where a queue is closing: that would go on to place it. Of jobs that wait for the same one is asked
 for; until another is let in the others are refused as it was. Jobs for which there is certainly no room stay at rest.
+
+Whether there is room plugins say (`job_enqueueable`): overcommit for the cluster, proportion and capacity for a queue.
 """
 
 from pumice.scheduler.framework.enqueueable_jobs import EnqueueableJobs

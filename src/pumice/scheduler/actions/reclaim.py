@@ -2,6 +2,8 @@
 
 A job's gang gets all the room it lacks in one statement, or nothing is evicted. Nodes are tried in their order. Room is not only that
 of a node: a queue whose parent is full takes from its sisters even if the node has some left.
+
+Which queues have more than they deserve plugins say (`reclaimable`).
 """
 
 from __future__ import annotations

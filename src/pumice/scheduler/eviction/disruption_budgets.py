@@ -2,6 +2,8 @@
 
 They are counted in order of importance: each pod is charged to the budgets that select it, and violates a budget that has nothing left. A
 pod that the API server has counted already (`disruptedPods`) is not charged again.
+
+How much that counts when a node is picked: `pick_node.py`.
 """
 
 from collections.abc import Sequence

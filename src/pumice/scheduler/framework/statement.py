@@ -2,6 +2,7 @@
 
 Operations act at once on the kept state and are noted (journal.py). `commit` turns allocations and evictions into decisions; `keep`
 leaves them in place for the rest of the session without deciding them (a reservation); all others are undone in reverse order.
+Which gang is worth a commit the actions decide.
 
     with session.statement() as statement:
         mark = statement.mark()

@@ -3,7 +3,7 @@
 A `WatchEvent` is one write, with the JSON of its object, which all watches share. A `Watch` keeps the events that pass its filter, with the
 type that its reader sees: an object that starts to match is ADDED, an object that stops is DELETED. No event is lost between `take` calls.
 If a reader is so slow that the storage forgets events that still wait for it, its watch is cut off, as in Kubernetes, and it lists again.
-So waiting events take no memory of their own.
+So waiting events take no memory of their own. A watch from a version before what the storage remembers gets 410: `in_memory.py`.
 """
 
 import sys

@@ -2,6 +2,7 @@
 
 A phase maps an action to a plan: look after the pods (`sync`), or kill all pods except those in a phase of `retain`; then `enter` changes
 the status, given its fresh counts. `Aborted`, `Completed`, `Terminated` and `Failed` end a job; only an aborted job can be resumed.
+A job that has been restarted `maxRetry` times fails.
 """
 
 from collections.abc import Callable
