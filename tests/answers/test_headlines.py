@@ -63,6 +63,22 @@ def test_what_the_headline_says_is_short_is_what_is_short(group: int, tmp_path: 
         hold(case, tmp_path / "case.yaml")
 
 
+def test_headline_says_how_many_pods_of_a_sub_group_or_topology_must_come_or_find_room(tmp_path: Path) -> None:
+    known = {case.name: case for case in chosen()}
+    says = {
+        "gangpreempt-incomplete-sub-group": ["its sub-group part needs 2 pods to start, and has 1 (1 short)"],
+        "topology-subgroup-rest-elastic": [
+            "its 2 pods must be in one HyperNode of tier 1 or lower; the roomiest, rack, has room for 1 (1 short)",
+            "its network topology asks for room for all 2 pods that wait, and there is room for 1 (1 short)",
+        ],
+    }
+    for name, lines in says.items():
+        case, path = known[name], tmp_path / "case.yaml"
+        hold(case, path)
+        given = state(path, now_of(case))
+        assert lines == [answer.line for subject in who_waits(given.cluster) for answer in told(given, subject)][: len(lines)]
+
+
 @pytest.mark.nightly
 def test_every_headline_is_held_to_its_word(tmp_path: Path) -> None:
     for case in chosen():

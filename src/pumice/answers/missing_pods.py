@@ -51,3 +51,14 @@ def too_few(job: Job, message: str) -> Headline:
         return Headline(Because.NO_PODS, message)
     text = f"it needs {counted(job.min_member, 'pod')} to start, and has {job.valid_count} ({count} short)"
     return Headline(Because.NO_PODS, text, str(job.min_member), str(job.valid_count), str(count), (MorePods(like.key, count),))
+
+
+def sub_group_too_small(job: Job) -> Headline | None:
+    """The headline if each sub-group that waits has fewer pods than must start together; else None."""
+    short = {part: -part.ready_margin - len(part.pending) for part in job.subjobs if part.pending}
+    if min(short.values(), default=0) <= 0:
+        return None
+    part, count = next(iter(short.items()))
+    has = part.min_member - count
+    text = f"its sub-group {part.policy} needs {counted(part.min_member, 'pod')} to start, and has {has} ({count} short)"
+    return Headline(Because.NO_PODS, text, str(part.min_member), str(has), str(count), (MorePods(part.pending[0].key, count),))

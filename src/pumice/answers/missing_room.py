@@ -124,6 +124,14 @@ def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int, wider: 
     return Headline(Because.TOPOLOGY, text, str(wanted), str(found), str(short), remedy)
 
 
+def in_cluster(nodes: NodesFor, missing: Missing) -> Headline:
+    """The headline if pods with a network topology may be anywhere, but all that wait need more room than there is."""
+    short, remedy = _short_of_room(nodes, missing.tasks)
+    wanted, found = missing.wanted, missing.wanted - short
+    text = f"its network topology asks for room for all {counted(wanted, 'pod')} that wait, and there is room for {found} ({short} short)"
+    return Headline(Because.TOPOLOGY, text, str(wanted), str(found), str(short), remedy)
+
+
 def for_a_part(nodes: NodesFor, missing: Missing) -> Headline | None:
     """The headline if there is room for one more pod, but not for all that must start together; else None."""
     tasks = missing.tasks[: missing.short]

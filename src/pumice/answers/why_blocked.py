@@ -12,7 +12,7 @@ from msgspec import Struct
 from pumice.answers import closed_nodes, missing_room, pod_quota, queue_quota
 from pumice.answers.answer import Because, ChainLink, Headline, Near
 from pumice.answers.changes import Gone, MakeQueue, OpenQueue
-from pumice.answers.missing_pods import never_made, pods_there, too_few
+from pumice.answers.missing_pods import never_made, pods_there, sub_group_too_small, too_few
 from pumice.answers.missing_room import Missing
 from pumice.answers.pod_changes import AskScheduler, MakeGroup, Ungate
 from pumice.answers.pods_to_come import held_tasks
@@ -45,6 +45,7 @@ class PodsTogether(NamedTuple):
     wanted: int  #: how many of them
     tier: int  #: the highest tier of the HyperNode
     part: SubJob | None = None
+    too_many: bool = False  #: no HyperNode has as much room as all of them request
 
 
 class Blocked:
@@ -155,7 +156,8 @@ class Blocked:
             return _no(question, Headline(Because.NO_PODS, text, str(job.min_member), "0", str(job.min_member)))
         refusal = self.session.job_valid(job)
         if refusal is None:
-            return _yes(question, pods_there(job))
+            too_small = sub_group_too_small(job)
+            return _yes(question, pods_there(job)) if too_small is None else _no(question, too_small)
         held = held_tasks(self.cluster, job)
         return _no(question, too_few(job, refusal.message) if not held else never_made(job, held))
 
@@ -294,13 +296,13 @@ class Blocked:
         session, tasks = self.session, self._first_of_all(job, task)
         wanted = job.min_member if job.min_member > 1 and job.ready_count < job.min_member else 1
         together = self._together(job, tasks, wanted)
-        domain = self._domain(job, evaluation, together) if together is not None else None
+        domain, together = self._domain(job, evaluation, together) if together is not None else (None, None)
         with session.statement() as statement:
             self._place_again(statement, [other for other in tasks if other is not task])
             evaluation.refresh()
             left = [other for other in tasks if other.status == status.PENDING]
             found_none = not (evaluation.admitted & evaluation.fits_future).any()
-            if together is None or domain is session.topology.tree.root or found_none:
+            if together is None or (domain is session.topology.tree.root and not together.too_many) or found_none:
                 return self._by_nodes(question, task, NodesFor(evaluation), Missing(wanted, job.ready_count if wanted > 1 else 0, left))
         evaluation.refresh()
         if domain is None:
@@ -308,6 +310,8 @@ class Blocked:
         inside = NodesFor(evaluation, domain.rows)
         self._note(inside)
         missing, wider = Missing(together.wanted, 0, together.tasks), WiderTopology(job.uid, self._next_tier(together.tier))
+        if domain is session.topology.tree.root:
+            return _no(question, missing_room.in_cluster(inside, missing))
         return _no(question, missing_room.in_domain(inside, missing, domain.name, together.tier, wider))
 
     def _next_tier(self, tier: int) -> int | None:
@@ -339,16 +343,21 @@ class Blocked:
         others = [task for task in self._in_order if task is not first] or [task for task in self.waiter.tasks if task is not first]
         return [first, *others]
 
-    def _domain(self, job: Job, evaluation: Evaluation, together: PodsTogether) -> HyperNode | None:
-        """The roomiest HyperNode that may hold the pods; the root if they may be anywhere, None if there is no HyperNode of such a tier."""
+    def _domain(self, job: Job, evaluation: Evaluation, together: PodsTogether) -> tuple[HyperNode | None, PodsTogether]:
+        """The roomiest HyperNode that may hold the pods; the root if they may be anywhere, None if there is none of such a tier. And the
+        pods for which there must be room: all of a part that wait, if these are too many for every HyperNode."""
         tree, session = self.session.topology.tree, self.session
         asked = tree.root, Purpose.ALLOCATE
         groups = session.gradients(job, *asked) if together.part is None else session.sub_gradients(job, together.part, *asked)
         within = [each for group in groups for each in group]
-        within = within or [each for each in tree.all if each.tier <= together.tier and each is not tree.root]
+        part = together.part or next((each for each in job.subjobs if each.pending), None)
+        if part is not None and not any(session.sub_gradients(job, part, each, Purpose.ALLOCATE) for each in within):
+            together = PodsTogether(part.pending, len(part.pending), together.tier, together.part, too_many=True)
         if tree.root in within:
-            return tree.root
-        return max(within, key=lambda domain: NodesFor(evaluation).copies(domain.rows & evaluation.admitted), default=None)
+            return tree.root, together
+        within = within or [each for each in tree.all if each.tier <= together.tier and each is not tree.root]
+        roomiest = max(within, key=lambda domain: NodesFor(evaluation).copies(domain.rows & evaluation.admitted), default=None)
+        return roomiest, together
 
     def _by_nodes(self, question: str, task: Task, nodes: NodesFor, missing: Missing) -> Found:
         self._note(nodes)
