@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.cluster.apiserver import PatchRequest
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest
 from pumice.cluster.nodes.metrics_server import Metrics
 from pumice.cluster.nodes.stage import read_stages
 from tests.embedded.cluster import Still
@@ -267,6 +267,18 @@ def test_pods_that_came_and_went_are_not_kept_for_readers_of_metrics() -> None:
         still.store.delete("pods", f"web-{number}", "default")
         still.after(30)
     assert not still.plane._workers[0]._metrics._changed_pods  # type: ignore[attr-defined]
+
+
+def test_metrics_may_be_read_between_the_end_of_a_pod_and_its_kubelets_look() -> None:
+    still = Still()
+    still.pod("web", "cpu4-0")
+    still.after(3)
+    still.store.delete("pods", "web", "default", DeleteOptions(grace_s=0))
+    assert not list(still.store.all("pods.metrics.k8s.io"))
+    still.plane.quiet()
+    still.pod("next", "cpu4-0")
+    still.after(3)
+    assert still.phase("next") == "Running"
 
 
 def test_running_pods_cost_nothing_while_nothing_happens() -> None:

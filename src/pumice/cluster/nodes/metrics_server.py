@@ -37,7 +37,7 @@ class Metrics:
             if self._store.storage.get(PODS, key) is not None:
                 self._changed_pods[key] = node
             else:  # nobody has read of it
-                del self._changed_pods[key]
+                self._changed_pods.pop(key, None)
             self.note(node)
 
     def note(self, node: str) -> None:
