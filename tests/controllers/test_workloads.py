@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pumice.api import kinds, rfc3339
+from pumice.api import kinds, rfc3339, uid_of
 from pumice.api.json_objects import Object, annotations_of, condition, name_of, status_of, terminating
 from pumice.controllers.kubernetes.owned_pods import ready
 from pumice.controllers.kubernetes.rolling_update import Size, grown, limits, shrunk
+from pumice.controllers.registry import kubernetes_controllers
 from tests.controllers.playing import alive, node, play, start, template, workload
 from tests.controllers.stage import Stage
 from tests.samples import times
@@ -291,6 +292,20 @@ def test_claims_stay_or_go_as_the_policy_says(scaled: str, deleted: str) -> None
     stage.kubelet_ends()
     left = ["data-web-0", "data-web-1", "data-web-2"] if scaled == "Retain" else ["data-web-0", "data-web-1"]
     assert stage.names(kinds.CLAIM) == ([] if deleted == "Delete" else left)
+
+
+def test_a_pod_waits_for_its_last_claim_to_go_and_gets_a_new_one() -> None:
+    stage = Stage(controllers=kubernetes_controllers())
+    stage.add(workload("StatefulSet", replicas=1, volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": {}}]))
+    stage.change(kinds.CLAIM, "data-web-0", {"metadata": {"finalizers": ["example.com/held"]}})
+    first = uid_of(stage.get(kinds.CLAIM, "data-web-0"))
+    stage.delete(kinds.CLAIM, "data-web-0")
+    stage.delete(kinds.POD, "web-0")
+    assert stage.names(kinds.POD) == []
+    stage.change(kinds.CLAIM, "data-web-0", {"metadata": {"finalizers": None}})
+    assert stage.names(kinds.POD) == ["web-0"]
+    assert uid_of(stage.get(kinds.CLAIM, "data-web-0")) != first
+    stage.assert_settled()
 
 
 def test_claims_of_a_policy_that_is_withdrawn_stay() -> None:

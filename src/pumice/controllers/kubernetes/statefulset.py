@@ -6,14 +6,14 @@ revisions are kept as ControllerRevisions, so that a lost pod below the partitio
 says that they go with the set, or with the pods that are scaled away: then they are owned by these.
 """
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from pumice.api import Key, Object, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL_POD_NAME
 from pumice.api.integers import integer
 from pumice.api.json_objects import controlled_by, copied, labels_of, owners_of, terminating
-from pumice.controllers.controller import NOTHING, Lister, Result, itself, result
+from pumice.controllers.controller import NOTHING, Among, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.controller_revisions import keep_revision
 from pumice.controllers.kubernetes.owned_pods import (
     ENDED,
@@ -46,7 +46,11 @@ class StatefulSets:
 
     def __init__(self, most_waiting: int = MOST_WAITING) -> None:
         self._most_waiting = most_waiting
-        self.watches = {kinds.STATEFUL_SET: itself, kinds.POD: its_claimants(kinds.STATEFUL_SET)}
+        self.watches: Mapping[str, KeysOf] = {
+            kinds.STATEFUL_SET: itself,
+            kinds.POD: its_claimants(kinds.STATEFUL_SET),
+            kinds.CLAIM: Among(kinds.STATEFUL_SET, _sets_without),
+        }
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
@@ -160,7 +164,17 @@ def _revision_for(owner: Object, ordinal: int, revisions: Revisions) -> str:
     return revisions.current if ordinal < _partition(owner) else revisions.update
 
 
+def _sets_without(change: ObjectChange, lister: Lister) -> Iterator[Key]:
+    """The sets to one of whose pods a claim belonged that is gone now."""
+    claim = change.object
+    for owner in lister.all(kinds.STATEFUL_SET, namespace_of(claim)) if change.new is None else ():
+        names = [f"{template['metadata']['name']}-{name_of(owner)}-" for template in spec_of(owner).get("volumeClaimTemplates") or ()]
+        if name_of(claim).startswith(tuple(names)):
+            yield Key(namespace_of(owner), name_of(owner))
+
+
 def _make(owner: Object, ordinal: int, revision: str, lister: Lister) -> list[Write]:
+    """The writes that make a pod and the claims that it lacks. None while a claim of it is on its way out: the pod would wait for it."""
     kept = lister.get(kinds.CONTROLLER_REVISION, namespace_of(owner), revision)
     template = kept["data"]["spec"]["template"] if kept else spec_of(owner).get("template") or {}
     name = f"{name_of(owner)}-{ordinal}"
@@ -173,7 +187,10 @@ def _make(owner: Object, ordinal: int, revision: str, lister: Lister) -> list[Wr
         volume = {"name": claim_template["metadata"]["name"], "persistentVolumeClaim": {"claimName": claim}}
         others = [each for each in pod["spec"].get("volumes") or () if each["name"] != volume["name"]]
         pod["spec"]["volumes"] = [*others, volume]
-        if lister.get(kinds.CLAIM, namespace_of(owner), claim) is None:
+        found = lister.get(kinds.CLAIM, namespace_of(owner), claim)
+        if found is not None and terminating(found):
+            return []
+        if found is None:
             made = kinds.new(kinds.CLAIM, namespace_of(owner), claim, spec=copied(claim_template.get("spec") or {}))
             stated = {name: claim_template["metadata"].get(name) or {} for name in ("labels", "annotations")}
             stated["labels"] = {**stated["labels"], **((spec_of(owner).get("selector") or {}).get("matchLabels") or {})}

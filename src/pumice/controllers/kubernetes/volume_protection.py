@@ -39,9 +39,13 @@ class ClaimProtection:
 
 
 def _claims_let_go(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    """The claims of a pod that is on its way out, or gone; other pods hold up their claims, and change nothing."""
-    if change.new is None or terminating(change.new):
+    """The claims of a pod that is gone, or whose containers have ended; other pods hold up their claims, and change nothing."""
+    if change.new is None or _is_over(change.new):
         yield from (Key(namespace_of(change.object), name) for name, _ in _claims_of(change.object))
+
+
+def _is_over(pod: Object) -> bool:
+    return terminating(pod) and pod["metadata"].get("deletionGracePeriodSeconds") == 0
 
 
 def _claims_of(pod: Object) -> Iterator[tuple[str, bool]]:
@@ -59,6 +63,5 @@ def _uses(pod: Object, claim: Object) -> bool:
     if not spec_of(pod).get("nodeName"):
         return False
     owner = controller_of(claim) or {}
-    is_over = terminating(pod) and pod["metadata"].get("deletionGracePeriodSeconds") == 0
-    is_own = owner.get("uid") == pod["metadata"]["uid"] and not is_over
+    is_own = owner.get("uid") == pod["metadata"]["uid"] and not _is_over(pod)
     return any(name == name_of(claim) and (is_own or not is_made) for name, is_made in _claims_of(pod))
