@@ -53,7 +53,7 @@ def test_any_other_gang_is_not(case: str) -> None:
     assert cut_short_at(job) is None
 
 
-@pytest.mark.parametrize(("scheduled", "since"), [(LATER, None), (PLACED, NOW - 600)])
+@pytest.mark.parametrize(("scheduled", "since"), [(LATER, None), (PLACED, NOW - 600), ("2025-12-31T23:50:05Z", NOW - 600)])
 def test_a_gang_that_was_whole_after_its_last_bind_has_lost_pods(scheduled: str, since: float | None) -> None:
     conditions = [{"type": "Scheduled", "status": "True", "lastTransitionTime": scheduled}]
     group = podgroup("g", 2).having("status", "conditions", value=conditions)

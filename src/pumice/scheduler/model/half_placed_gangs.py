@@ -11,6 +11,7 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.job import Job
 
 PLACED = status.BOUND | status.RUNNING
+CLOCKS_S = 5.0  #: by how much the clocks of the scheduler and of the API server may differ
 
 
 def cut_short_at(job: Job) -> float | None:
@@ -28,4 +29,4 @@ def _was_whole_after(last: float, job: Job) -> bool:
     """Whether the gang was whole after its last bind, as its condition Scheduled tells: then it has lost pods. The condition of a gang that
     was cut short has the time of the decision, which is before all binds."""
     conditions = job.group.status.conditions if job.group is not None else None
-    return any(each.type == "Scheduled" and instant_or(each.last_transition_time, -inf) > last for each in conditions or ())
+    return any(each.type == "Scheduled" and instant_or(each.last_transition_time, -inf) > last + CLOCKS_S for each in conditions or ())
