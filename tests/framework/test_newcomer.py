@@ -14,6 +14,7 @@ from pumice.inputs.cluster_from_files import advance
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES
+from pumice.scheduler.framework.newcomer import Newcomer
 from pumice.scheduler.framework.observer import SILENT, Observer, ReasonReader, Silent, Stage
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import PluginOption, Policy
@@ -187,3 +188,31 @@ def test_a_session_decides_after_one_of_another_policy() -> None:
         made.put(*each.build())
     assert cycle(made, other, NOW + 1).binds
     assert JOB_CLASSES in made.memory
+
+
+def test_a_newcomer_that_has_waited_before_keeps_the_time_since_when() -> None:
+    made = cluster(node("n").cpu(4), podgroup("g").needs(cpu=1), pod("p").gang("g").cpu(1))
+    (waits,) = made.jobs.values()
+    waits.phase, waits.waiting_since = "Pending", NOW - 5
+    newcomer = Newcomer(made, waits)
+    newcomer.place(0, NOW)
+    assert (waits.phase, waits.waiting_since) == ("Inqueue", NOW - 5)
+    newcomer.take_back()
+    assert (waits.phase, waits.waiting_since) == ("Pending", NOW - 5)
+    made.check()
+
+
+def test_a_cluster_that_never_had_a_node_has_no_short_way() -> None:
+    made = cluster(*job("a"))
+    for name in ("b", "c"):
+        assert cycle(made, VOLCANO, NOW).binds == []
+        for builder in job(name):
+            made.put(*builder.build())
+
+
+def test_the_last_word_on_each_job_is_what_is_said_of_its_last_pod() -> None:
+    made = cluster(node("n").cpu(1), *job("a", 2), *job("b", 3), pod("lost").gang("none").cpu(1))
+    conclusion = cycle(made, VOLCANO, NOW).conclusion
+    assert conclusion is not None
+    last = {waiting.task.name.rstrip("0123456789-"): waiting for waiting in conclusion.waiting()}
+    assert {waiting.task.name: waiting for waiting in conclusion.last_words()} == {each.task.name: each for each in last.values()}

@@ -68,7 +68,7 @@ class Evaluations:
         template = task.template
         keys = self._keys.get(template)
         if keys is None:
-            if len(self._keys) >= self._room:
+            if len(self._keys) >= max(KEPT_AT_LEAST, LASTING_CELLS // max(len(self._cluster.nodes), 1)):
                 self._keys.clear()
             keys = self._keys[template] = list(dict.fromkeys(rule.key for rule in self._tellers if rule.tells_apart(template)))
         return (template, *[key(task) for key in keys]) if keys else (template,)

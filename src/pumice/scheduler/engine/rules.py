@@ -80,7 +80,7 @@ class Rule:
 
     def tells_apart(self, template: Template) -> bool:
         """Whether `key` may differ between tasks of this template, until a node object or another object changes. What it answers does not
-        depend on amounts."""
+        depend on amounts. A subclass with a `key` of its own answers anew."""
         return True
 
 

@@ -52,7 +52,7 @@ def _basis(session: Session) -> tuple[Any, ...] | None:
     """What evaluations depend on besides the tasks on nodes; None if they do not outlive the session."""
     observer, policy = session.observer, session.policy
     in_full = observer.needs_full_cycles or session.cluster.with_pod_affinity
-    if in_full or not (policy.shortcuts and policy.rules_last and session.plugins.are_trusted):
+    if in_full or not (policy.shortcuts and policy.rules_last and session.plugins.are_trusted and len(session.nodes)):
         return None
     return _state(session.cluster, policy, observer.asking, session.cluster.versions.copy())
 

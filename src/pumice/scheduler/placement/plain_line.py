@@ -145,12 +145,10 @@ class PlainLine(Line):
         if first is None:
             return []
         behind = self._waiters.members.copy()
-        if first.job.pending:
-            del behind[bisect_left(behind, first.member)]
+        del behind[bisect_left(behind, first.member)]
         for member in behind[:1]:
             self.notes.refused_by_queue[member.tasks[0].uid] = f"It waits behind {first.job.name}"
-        groups = [first.member] if first.job.pending else [], behind
-        return [self._outcome(members) for members in groups if members]
+        return [self._outcome(members) for members in ([first.member], behind) if members]
 
     def _outcome(self, members: list[Member]) -> JobOutcome:
         job, task = members[0].job, members[0].tasks[0]
