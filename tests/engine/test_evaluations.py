@@ -218,3 +218,13 @@ def test_the_view_of_one_row_has_that_row() -> None:
     column = shown.column("cpu")
     assert (len(shown), shown.names, shown.of(np.arange(3)).tolist()) == (1, ["b"], [1])
     assert column is not None and shown.allocatable[column] == 9000
+
+
+def test_the_keys_of_templates_that_come_and_go_are_not_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluations, "LASTING_CELLS", 0)
+    made = cluster(node("n").cpu(4), *(pod(f"p{number}").cpu(number) for number in range(evaluations.KEPT_AT_LEAST + 5)))
+    kinds = Evaluations(made, [NodeAffinityFilter()], [LeastAllocated()])
+    keys = [kinds.key(task) for task in made.tasks.values()]
+    assert len(set(keys)) == len(keys) > evaluations.KEPT_AT_LEAST
+    assert len(kinds._keys) <= evaluations.KEPT_AT_LEAST
+    assert [kinds.key(task) for task in made.tasks.values()] == keys

@@ -46,7 +46,7 @@ MANY = {f"example.com/r{number}": "1" for number in range(WIDTH)}
     ],
 )
 def test_whatever_brings_a_resource_name_too_many_makes_all_vectors_longer_at_once(bringer: Any) -> None:
-    made = cluster(node("n").cpu(4), podgroup("g").needs(cpu=2), pod("r").cpu(1).gang("g").on("n"), pod("w").cpu(1).gang("g"))
+    made = cluster(node("n").cpu(4), podgroup("g").needs(cpu=1), *pod("r").cpu(1).gang("g").on("n").times(2), pod("w").cpu(1).gang("g"))
     made.refresh_sums()
     made.put(*bringer.build())
     made.refresh_sums()
