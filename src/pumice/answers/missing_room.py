@@ -7,6 +7,7 @@ less than that, it is more nodes like it; for a pod that no node can take, it is
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import ClusterChange, MoreNodes, MoreRoom, listed
@@ -116,20 +117,21 @@ def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int, wider: 
     """The headline if the roomiest HyperNode that may hold a job is too small for it. `nodes` are the nodes in it. `wider`: what helps if
     no node in it could give as much as is missing, as more nodes would not be in that HyperNode."""
     tasks = missing.tasks[: missing.wanted]
-    short, remedy = _short_of_room(nodes, tasks)
-    wanted, found = len(tasks), len(tasks) - short
-    where = f"its {counted(wanted, 'pod')} must be in one HyperNode of tier {tier} or lower"
-    text = f"{where}; the roomiest, {domain}, has room for {found} ({short} short)"
-    remedy = remedy if isinstance(remedy[0], MoreRoom) else (wider,)
-    return Headline(Because.TOPOLOGY, text, str(wanted), str(found), str(short), remedy)
+    where = f"its {counted(len(tasks), 'pod')} must be in one HyperNode of tier {tier} or lower"
+    found = _of_topology(nodes, tasks, f"{where}; the roomiest, {domain}, has")
+    return found if isinstance(found.remedy[0], MoreRoom) else replace(found, remedy=(wider,))
 
 
 def in_cluster(nodes: NodesFor, missing: Missing) -> Headline:
     """The headline if pods with a network topology may be anywhere, but all that wait need more room than there is."""
-    short, remedy = _short_of_room(nodes, missing.tasks)
-    wanted, found = missing.wanted, missing.wanted - short
-    text = f"its network topology asks for room for all {counted(wanted, 'pod')} that wait, and there is room for {found} ({short} short)"
-    return Headline(Because.TOPOLOGY, text, str(wanted), str(found), str(short), remedy)
+    wanted = counted(missing.wanted, "pod")
+    return _of_topology(nodes, missing.tasks, f"its network topology asks for room for all {wanted} that wait, and there is")
+
+
+def _of_topology(nodes: NodesFor, tasks: list[Task], so: str) -> Headline:
+    short, remedy = _short_of_room(nodes, tasks)
+    wanted, found = len(tasks), len(tasks) - short
+    return Headline(Because.TOPOLOGY, f"{so} room for {found} ({short} short)", str(wanted), str(found), str(short), remedy)
 
 
 def for_a_part(nodes: NodesFor, missing: Missing) -> Headline | None:
