@@ -59,7 +59,9 @@ class Evaluations:
         self._tellers = [rule for rule in (*filters, *scorers) if type(rule).key is not Rule.key]
         self._keys: dict[Template, list[Callable[[Task], Hashable]]] = {}  #: by template: what tells its tasks apart
         self._room = max(KEPT_AT_LEAST, KEPT_CELLS // max(len(cluster.nodes), 1))
-        self._lasting: LastUsed[Evaluation] = LastUsed(LASTING_CELLS // max(len(cluster.nodes), 1))  #: left by earlier sessions
+        lasting = LASTING_CELLS // max(len(cluster.nodes), 1)
+        self._most_keys = max(KEPT_AT_LEAST, lasting)
+        self._lasting: LastUsed[Evaluation] = LastUsed(lasting)  #: left by earlier sessions
         self._kept: LastUsed[Evaluation] = LastUsed(self._room)
         self._commons: LastUsed[Common] = LastUsed(self._room)
 
@@ -68,7 +70,7 @@ class Evaluations:
         template = task.template
         keys = self._keys.get(template)
         if keys is None:
-            if len(self._keys) >= max(KEPT_AT_LEAST, LASTING_CELLS // max(len(self._cluster.nodes), 1)):
+            if len(self._keys) >= self._most_keys:
                 self._keys.clear()
             keys = self._keys[template] = list(dict.fromkeys(rule.key for rule in self._tellers if rule.tells_apart(template)))
         return (template, *[key(task) for key in keys]) if keys else (template,)
